@@ -1,0 +1,76 @@
+"""Outrider: LLM endpoints that their owners can see into, change and keep fast.
+
+The public names, imported when they are first used (PEP 562): importing :mod:`outrider` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from outrider._version import __version__
+
+if TYPE_CHECKING:
+    from outrider.app.app import App, enter, exit
+    from outrider.app.environment import Environment
+    from outrider.client.http import Client
+    from outrider.engines.llamacpp import LlamaCpp
+    from outrider.errors import OutriderError
+    from outrider.models.weights import Weights
+    from outrider.spec.drafter import Drafter
+    from outrider.spec.endpoint import Endpoint
+    from outrider.spec.objective import Objective
+    from outrider.spec.regions import Regions
+    from outrider.spec.resources import Resources
+    from outrider.spec.scaling import Scaling
+    from outrider.spec.workload import Workload
+
+_HOMES = {
+    "App": "app.app",
+    "Client": "client.http",
+    "Drafter": "spec.drafter",
+    "Endpoint": "spec.endpoint",
+    "Environment": "app.environment",
+    "LlamaCpp": "engines.llamacpp",
+    "Objective": "spec.objective",
+    "OutriderError": "errors",
+    "Regions": "spec.regions",
+    "Resources": "spec.resources",
+    "Scaling": "spec.scaling",
+    "Weights": "models.weights",
+    "Workload": "spec.workload",
+    "enter": "app.app",
+    "exit": "app.app",
+}
+
+__all__ = [
+    "App",
+    "Client",
+    "Drafter",
+    "Endpoint",
+    "Environment",
+    "LlamaCpp",
+    "Objective",
+    "OutriderError",
+    "Regions",
+    "Resources",
+    "Scaling",
+    "Weights",
+    "Workload",
+    "__version__",
+    "enter",
+    "exit",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'outrider' has no attribute {name!r}")
+    value = getattr(import_module(f"outrider.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
