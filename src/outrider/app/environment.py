@@ -1,8 +1,8 @@
 """``Environment``: the Python an engine runs in.
 
-Without packages it is Outrider's own interpreter. With packages it is a virtual environment of its own, content-addressed
-under ``OUTRIDER_CACHE/environments/DIGEST`` and shared by every revision that asks for the same. The runner builds it, on
-the node, in the stage ``preparing``.
+Without packages it is Outrider's own interpreter. With packages it is a virtual environment of its own,
+content-addressed under ``OUTRIDER_CACHE/environments/DIGEST`` and shared by every revision that asks for the same. The
+runner builds it, on the node, in the stage ``preparing``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from outrider.app.server import Launch, Progress, Report, Server
 
 
 class HookServer:
-    """Adapts hooks to the protocol. ``prepare`` prepares the class's ``environment`` and ``weights``, where it has them."""
+    """Adapts hooks to the protocol."""
 
     def __init__(self, cls: type, declaration: Declaration) -> None:
         self._cls = cls

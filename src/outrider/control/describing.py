@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -70,10 +71,8 @@ def _run(argv: list[str], directory: str, timeout: float) -> str:
         ) from None
     finally:
         # Whatever the import started is in the child's session, and goes with it.
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         child.communicate()
 
 

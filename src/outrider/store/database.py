@@ -1,0 +1,107 @@
+"""The database: SQLite (WAL) by default, PostgreSQL by URL, brought to the newest schema when it is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, insert, select
+from sqlalchemy.exc import DatabaseError
+
+from outrider.errors import MachineFault, PermissionRefused
+from outrider.store import schema
+from outrider.store.migrations import migrations
+
+_BUSY_MS = 10_000
+"""How long SQLite waits for another writer; the API's threads and the control loop share the file."""
+
+
+class Database:
+    """An open database. Thread-safe: each use takes a connection of its own."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @contextmanager
+    def begin(self, connection: Connection | None = None) -> Iterator[Connection]:
+        """A transaction; inside another one (``connection`` given) it joins that."""
+        if connection is not None:
+            yield connection
+            return
+        with self._engine.begin() as new:
+            yield new
+
+    @property
+    def version(self) -> int:
+        """The schema's version."""
+        with self._engine.connect() as connection:
+            return int(connection.execute(select(schema.schema_version.c.version)).scalar_one())
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+
+def open_database(where: Path | str) -> Database:
+    """Open (and make, and migrate) the database.
+
+    Args:
+        where: path of a SQLite file, or an SQLAlchemy URL.
+
+    Raises:
+        PermissionRefused: the file cannot be opened or made.
+        MachineFault: it is no database, or is newer than this Outrider.
+    """
+    try:
+        engine = _sqlite(where) if isinstance(where, Path) else create_engine(where)
+        _migrate(engine, str(where))
+    except (OSError, DatabaseError) as error:
+        cause = str(getattr(error, "orig", None) or error)
+        kind = MachineFault if "not a database" in cause or "malformed" in cause else PermissionRefused
+        raise kind(
+            f"Cannot open the store {where}", why=cause, remedy="Check the file and its rights, or set OUTRIDER_HOME."
+        ) from error
+    return Database(engine)
+
+
+def _sqlite(path: Path) -> Engine:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    engine = create_engine(f"sqlite:///{path}")
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _: Any) -> None:
+        # The driver's own transaction control starts one only at the first write, so a read-then-write could fail
+        # half-way; BEGIN IMMEDIATE below waits for the writer's place at once.
+        connection.isolation_level = None
+        for pragma in ("journal_mode=WAL", f"busy_timeout={_BUSY_MS}", "foreign_keys=ON", "synchronous=NORMAL"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _migrate(engine: Engine, where: str) -> None:
+    table = schema.schema_version
+    steps = migrations()
+    with engine.begin() as connection:
+        table.create(connection, checkfirst=True)
+        version = connection.execute(select(table.c.version)).scalar()
+        if version is None:
+            connection.execute(insert(table).values(version=0))
+            version = 0
+        if version > max(steps):
+            raise MachineFault(
+                f"The store {where} was written by a newer Outrider",
+                why=f"its schema is version {version}, this one knows {max(steps)}",
+                remedy="Upgrade Outrider, or set OUTRIDER_HOME to another directory.",
+            )
+        for number, upgrade in steps.items():
+            if number > version:
+                upgrade(connection)
+                connection.execute(table.update().values(version=number))

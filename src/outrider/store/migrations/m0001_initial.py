@@ -1,0 +1,83 @@
+"""Version 1: endpoints, revisions, events, keys."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+
+def upgrade(connection: Connection) -> None:
+    """Create the first tables. Spelt out here, not taken from the schema, which goes on changing."""
+    metadata = MetaData()
+    Table(
+        "endpoints",
+        metadata,
+        Column("name", String(40), primary_key=True),
+        Column("spec", JSON(none_as_null=True)),
+        Column("desired", String(16), nullable=False),
+        Column("revision", Integer),
+        Column("generation", Integer, nullable=False),
+        Column("source_edited", Boolean, nullable=False),
+        Column("created_at", BigInteger, nullable=False),
+        Column("updated_at", BigInteger, nullable=False),
+    )
+    Table(
+        "revisions",
+        metadata,
+        Column("endpoint", String(40), ForeignKey("endpoints.name", ondelete="CASCADE"), primary_key=True),
+        Column("number", Integer, primary_key=True, autoincrement=False),
+        Column("digest", String(64), nullable=False),
+        Column("source", Text, nullable=False),
+        Column("plan", JSON(none_as_null=True)),
+        Column("declaration", JSON, nullable=False),
+        Column("origin", String(16), nullable=False),
+        Column("status", String(16), nullable=False),
+        Column("reason", Text),
+        Column("created_at", BigInteger, nullable=False),
+    )
+    _events_and_keys(metadata)
+    metadata.create_all(connection)
+
+
+def _events_and_keys(metadata: MetaData) -> None:
+    Table(
+        "events",
+        metadata,
+        Column("id", Integer, primary_key=True, autoincrement=True),
+        Column("at", BigInteger, nullable=False),
+        Column("endpoint", String(40)),
+        Column("replica", String(16)),
+        Column("revision", Integer),
+        Column("kind", String(40), nullable=False),
+        Column("reason", Text, nullable=False),
+        Column("message", Text, nullable=False),
+        Column("data", JSON, nullable=False),
+        Index("events_by_endpoint", "endpoint", "id"),
+        sqlite_autoincrement=True,
+    )
+    Table(
+        "keys",
+        metadata,
+        Column("id", String(32), primary_key=True),
+        Column("name", String(80), nullable=False),
+        Column("hash", String(64), nullable=False, unique=True),
+        Column("hint", String(8), nullable=False),
+        Column("scopes", JSON, nullable=False),
+        Column("endpoints", JSON(none_as_null=True)),
+        Column("limits", JSON, nullable=False),
+        Column("created_at", BigInteger, nullable=False),
+        Column("expires_at", BigInteger),
+        Column("revoked_at", BigInteger),
+    )
