@@ -92,5 +92,9 @@ def death(observation: Observation) -> Death:
         why = f": {error['detail']}" if error.get("detail") else ""
         return Death(f"{error['title']}{why}", error, log)
     message = str(exit_record.get("reason") or "The replica was killed")
-    problem: dict[str, object] = {"code": "replica_failed", "title": message, "remedy": "Its last log lines are in this event."}
+    problem: dict[str, object] = {
+        "code": "replica_failed",
+        "title": message,
+        "remedy": "Its last log lines are in this event.",
+    }
     return Death(message, problem, log)

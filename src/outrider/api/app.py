@@ -1,0 +1,62 @@
+"""The REST API as one FastAPI application. Its OpenAPI description is checked in and compared by a test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from fastapi import FastAPI
+
+from outrider._version import __version__
+from outrider.api import catalog, endpoints, keys, problems, status
+from outrider.control.controller import Controller
+from outrider.control.endpoints import EndpointService
+from outrider.placement.base import Placement
+from outrider.spec.home import Home
+from outrider.spec.inventory import Inventory
+from outrider.store.database import Database
+from outrider.store.keys import Keys
+
+PREFIX = "/api/v1"
+
+
+def create_app(
+    home: Home,
+    database: Database,
+    controller: Controller,
+    placement: Placement,
+    *,
+    inventory: Callable[[], Inventory],
+    poke: Callable[[], None],
+    url: str,
+    started_at: int,
+) -> FastAPI:
+    """Put the routers together. ``poke`` makes the controller act now, from any thread."""
+    app = FastAPI(
+        title="Outrider",
+        version=__version__,
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+    )
+    problems.install(app)
+
+    def gateway_url() -> str | None:
+        return next((str(gateway["url"]) for gateway in controller.link.gateways()), _saved_url(home))
+
+    service = EndpointService(home, database, controller, inventory=inventory, poke=poke, gateway_url=gateway_url)
+    for router in (
+        endpoints.router(service, placement),
+        catalog.router(service, inventory),
+        keys.router(Keys(database), poke),
+        status.router(home, controller, url=url, started_at=started_at),
+    ):
+        app.include_router(router, prefix=PREFIX)
+    return app
+
+
+def _saved_url(home: Home) -> str | None:
+    try:
+        return str(json.loads((home.run / "gateway.pid").read_text())["url"])
+    except (OSError, ValueError, KeyError):
+        return None

@@ -1,0 +1,75 @@
+"""``/keys``: who may use the endpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from outrider.store.keys import KeyRecord, Keys
+
+
+class Limits(BaseModel):
+    """Per minute; None: no limit."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+
+
+class NewKey(BaseModel):
+    """A key to make. ``endpoints`` None: all; ``expires_at``: UTC ms."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]+$")
+    scopes: list[Literal["inference", "admin"]] = Field(default_factory=lambda: ["inference"], min_length=1)
+    endpoints: list[str] | None = None
+    limits: Limits = Field(default_factory=Limits)
+    expires_at: int | None = None
+
+
+def router(keys: Keys, poke: Callable[[], None]) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(tags=["keys"])
+
+    @routes.get("/keys")
+    def list_keys() -> dict[str, Any]:
+        """All keys; never a secret."""
+        return {"items": [_view(record) for record in keys.list()]}
+
+    @routes.post("/keys", status_code=201)
+    def create_key(new: NewKey) -> dict[str, Any]:
+        """Make a key. The secret is in this answer and nowhere else."""
+        record, secret = keys.create(
+            new.name,
+            scopes=new.scopes,
+            endpoints=new.endpoints,
+            limits=new.limits.model_dump(exclude_none=True),
+            expires_at=new.expires_at,
+            at=_now(),
+        )
+        poke()
+        return _view(record) | {"secret": secret}
+
+    @routes.delete("/keys/{name}")
+    def revoke_key(name: str) -> dict[str, Any]:
+        """Revoke a key by id or name; it stops with the gateway's next table."""
+        record = keys.revoke(name, at=_now())
+        poke()
+        return _view(record)
+
+    return routes
+
+
+def _view(record: KeyRecord) -> dict[str, Any]:
+    fields = ("id", "name", "hint", "scopes", "endpoints", "limits", "created_at", "expires_at", "revoked_at")
+    return {field: getattr(record, field) for field in fields}
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

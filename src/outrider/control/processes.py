@@ -1,0 +1,248 @@
+"""The two processes of one Outrider, controller and gateway: starting what is missing, stopping both.
+
+They are peers: each leads its own session and neither is the other's child. ``run/NAME.pid`` says which process it is
+(pid and start time); ``run/up.lock`` keeps two ``up`` from starting the same one twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from outrider.app.state import tail, write_json
+from outrider.errors import KeysRequired, MachineFault, PortTaken, Unavailable
+from outrider.placement.local import LocalPlacement
+from outrider.placement.process import ProcessIdentity, detach, end, wait_gone
+from outrider.spec.home import Home
+from outrider.store.database import open_database
+from outrider.store.keys import Keys
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_START_TIMEOUT = 20.0
+_POLL = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Where the two processes listen.
+
+    Attributes:
+        host: of the gateway. Beyond loopback only when said, and refused without keys.
+        port: of the gateway (8080, what local model servers' users try first).
+        api_port: of the controller's REST API and console (8081); always loopback.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    api_port: int = 8081
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What ``ensure_up`` found and did."""
+
+    started: list[str]
+    already: list[str]
+    gateway_url: str
+    api_url: str
+
+
+def ensure_up(home: Home, options: Options) -> Started:
+    """Start what is missing; returns when both answer.
+
+    Raises:
+        KeysRequired, PortTaken, PermissionRefused, MachineFault
+    """
+    home.create()
+    with _lock(home):
+        _refuse_open_host(home, options)
+        started: list[str] = []
+        for process in _processes(home, options):
+            if running(home, process.name) is None:
+                _refuse_taken(process.host, process.port)
+                _start(home, process)
+                started.append(process.name)
+        already = [name for name in ("controller", "gateway") if name not in started]
+        return Started(started, already, _saved_url(home, "gateway"), _saved_url(home, "controller"))
+
+
+def running(home: Home, name: str) -> ProcessIdentity | None:
+    """The live process of that name, or None."""
+    try:
+        data = json.loads((home.run / f"{name}.pid").read_text())
+        identity = ProcessIdentity(int(data["pid"]), int(data["started"]))
+    except (OSError, ValueError, KeyError):
+        return None
+    return identity if identity.alive() else None
+
+
+def take_down(home: Home, timeout: float = 60.0) -> list[str]:
+    """Drain and stop every replica, then both processes; the names of what was stopped. Leaves no socket behind."""
+    stopped: list[str] = []
+    if not home.run.is_dir():
+        return stopped
+    with _lock(home):
+        controller = running(home, "controller")
+        if controller is not None:
+            controller.signal(signal.SIGTERM)
+            if not wait_gone(controller, timeout):
+                controller.signal_group(signal.SIGKILL)
+            stopped.append("controller")
+        stopped += _end_left_replicas(home)
+        gateway = running(home, "gateway")
+        if gateway is not None:
+            end(gateway, grace=35.0)
+            stopped.append("gateway")
+        for path in (*home.run.glob("*.pid"), home.run / "table.json"):
+            path.unlink(missing_ok=True)
+        for path in home.sockets.glob("*.sock"):
+            path.unlink()
+        with contextlib.suppress(OSError):
+            home.sockets.rmdir()
+    return stopped
+
+
+def supervise(home: Home, options: Options, *, on_change: Callable[[Started], None]) -> None:
+    """``up --foreground``: keep both running until SIGINT or SIGTERM, then take them down."""
+    leave = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: leave.set())
+    while not leave.is_set():
+        state = ensure_up(home, options)
+        if state.started:
+            on_change(state)
+        leave.wait(0.25)
+    take_down(home)
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    name: str
+    host: str
+    port: int
+    argv: list[str]
+    listening: Callable[[], bool]
+
+
+def _processes(home: Home, options: Options) -> list[_Process]:
+    python = [sys.executable, "-m"]
+    api = [*python, "outrider.api", "--port", str(options.api_port)]
+    gateway = [*python, "outrider.gateway", "--host", options.host, "--port", str(options.port)]
+    gateway += ["--controller", str(home.gateway_socket), "--table", str(home.run / "table.json")]
+    return [
+        _Process("controller", "127.0.0.1", options.api_port, api, lambda: _answers_unix(home.api_socket)),
+        _Process("gateway", options.host, options.port, gateway, lambda: _answers_tcp(options.host, options.port)),
+    ]
+
+
+def _saved_url(home: Home, name: str) -> str:
+    return str(json.loads((home.run / f"{name}.pid").read_text())["url"])
+
+
+def _start(home: Home, process: _Process) -> None:
+    name, listening = process.name, process.listening
+    log = home.run / f"{name}.log"
+    env = dict(os.environ, OUTRIDER_HOME=str(home.root), OUTRIDER_CACHE=str(home.cache))
+    identity = detach(process.argv, log=log, env=env, cwd=home.root)
+    record = {"pid": identity.pid, "started": identity.started, "url": _url(process.host, process.port)}
+    write_json(home.run / f"{name}.pid", record)
+    deadline = time.monotonic() + _START_TIMEOUT
+    while not listening():
+        if not identity.alive() or time.monotonic() > deadline:
+            end(identity, grace=1.0)
+            (home.run / f"{name}.pid").unlink(missing_ok=True)
+            last = (tail(log, 1) or ["it said nothing"])[-1]
+            raise MachineFault(f"The {name} did not start", why=last, remedy=f"See {log}.")
+        time.sleep(_POLL)
+
+
+def _end_left_replicas(home: Home) -> list[str]:
+    placement = LocalPlacement(home)
+    left = placement.adopt()
+    for replica in left:
+        placement.drain(replica)
+    for replica in left:
+        if not wait_gone(ProcessIdentity(replica.pid, replica.started), 10.0):
+            placement.kill(replica)
+        placement.remove(replica)
+    return [f"replica {replica.spec.id}" for replica in left]
+
+
+def _refuse_open_host(home: Home, options: Options) -> None:
+    if options.host in _LOOPBACK:
+        return
+    database = open_database(home.store)
+    try:
+        live = [key for key in Keys(database).list() if key.revoked_at is None]
+    finally:
+        database.close()
+    if not live:
+        raise KeysRequired(
+            f"Refused to listen on {options.host} while no key exists",
+            why="anybody who reaches this machine could use the endpoints",
+            remedy="Run `outrider up` on loopback, make a key with `outrider key create NAME`, then say --host again.",
+        )
+
+
+def _refuse_taken(host: str, port: int) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise PortTaken(
+                f"Port {port} on {host} is taken",
+                why=error.strerror,
+                remedy="Choose others: outrider up --port N --api-port M",
+            ) from error
+
+
+def _answers_tcp(host: str, port: int) -> bool:
+    target = "127.0.0.1" if host == "0.0.0.0" else host
+    try:
+        socket.create_connection((target, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _answers_unix(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
+def _url(host: str, port: int) -> str:
+    name = "127.0.0.1" if host == "0.0.0.0" else host
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+@contextmanager
+def _lock(home: Home) -> Iterator[None]:
+    with (home.run / "up.lock").open("w") as file:
+        deadline = time.monotonic() + 2 * _START_TIMEOUT
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise Unavailable(
+                        "Another `outrider up` or `down` is at work", remedy="Wait for it, or end it."
+                    ) from None
+                time.sleep(_POLL)
+        yield
