@@ -140,7 +140,10 @@ class LlamaCpp:
             "ui": False,
         }
         if self.embeddings:
-            params |= {"embedding": True, "pooling_type": {"enum": "llama_pooling_type", "member": "LLAMA_POOLING_TYPE_MEAN"}}
+            params |= {
+                "embedding": True,
+                "pooling_type": {"enum": "llama_pooling_type", "member": "LLAMA_POOLING_TYPE_MEAN"},
+            }
         return params | self.extra
 
     def poll(self) -> int | None:

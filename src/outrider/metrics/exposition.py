@@ -30,9 +30,7 @@ def render(families: Iterable[tuple[Metric, Iterable[Sample]]]) -> str:
         lines.append(f"# HELP {metric.name} {_escape_help(metric.help)}")
         lines.append(f"# TYPE {metric.name} {metric.kind.value}")
         for values, value in samples:
-            labels = ",".join(
-                f'{name}="{_escape(text)}"' for name, text in zip(metric.labels, values, strict=True)
-            )
+            labels = ",".join(f'{name}="{_escape(text)}"' for name, text in zip(metric.labels, values, strict=True))
             lines.extend(_sample(metric.name, labels, value))
     return "\n".join(lines) + "\n"
 

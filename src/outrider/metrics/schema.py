@@ -108,7 +108,11 @@ IN_FLIGHT = Metric(
     "outrider_gateway_in_flight", Unit.REQUESTS, Kind.GAUGE, ("endpoint", "replica"), "Requests a replica is serving."
 )
 WAITING = Metric(
-    "outrider_gateway_waiting", Unit.REQUESTS, Kind.GAUGE, ("endpoint",), "Requests held until a replica can serve them."
+    "outrider_gateway_waiting",
+    Unit.REQUESTS,
+    Kind.GAUGE,
+    ("endpoint",),
+    "Requests held until a replica can serve them.",
 )
 CONNECTIONS = Metric(
     "outrider_gateway_connections", Unit.CONNECTIONS, Kind.GAUGE, (), "Client connections that are open."

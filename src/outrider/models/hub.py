@@ -43,7 +43,9 @@ def fetch(source: HubSource, partial: Path, cache: Cache, report: Report) -> Non
             _write(response, source, partial, have if response.status_code == 206 else 0, cache, report)
     except httpx.HTTPError as error:
         raise WeightsUnavailable(
-            f"hf:{source.repo} could not be reached", why=str(error) or type(error).__name__, remedy="Check the network."
+            f"hf:{source.repo} could not be reached",
+            why=str(error) or type(error).__name__,
+            remedy="Check the network.",
         ) from error
 
 
@@ -60,9 +62,7 @@ def _refuse(source: HubSource, response: httpx.Response) -> None:
         )
 
 
-def _write(
-    response: httpx.Response, source: HubSource, partial: Path, have: int, cache: Cache, report: Report
-) -> None:
+def _write(response: httpx.Response, source: HubSource, partial: Path, have: int, cache: Cache, report: Report) -> None:
     length = response.headers.get("Content-Length")
     total = have + int(length) if length else None
     cache.require_free((total or have) - have)

