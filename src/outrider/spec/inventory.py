@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from outrider.spec.base import SpecModel
 
 
@@ -19,7 +21,7 @@ class Inventory(SpecModel):
     memory_bytes: int
     disk_free_bytes: int
     gpus: tuple[Gpu, ...] = ()
-    engines: dict[str, str | None] = {}
+    engines: dict[str, str | None] = Field(default_factory=dict)
     cpu_model: str = "unknown"
     quota_enforced: bool = False
     placement: str = "local"
