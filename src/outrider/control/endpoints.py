@@ -15,7 +15,8 @@ from outrider.control.controller import Controller
 from outrider.control.describing import describe_source, digest
 from outrider.control.events import Recorder
 from outrider.errors import Conflict, EndpointNotFound, InvalidSource, RevisionNotFound, SourceEdited
-from outrider.recipes.catalog import load_catalog
+from outrider.models.facts import facts_of_spec
+from outrider.recipes.library import load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
 from outrider.recipes.render import render
@@ -63,7 +64,7 @@ class EndpointService:
 
     def plan(self, spec: Endpoint) -> Plan:
         """What would run, and why. Raises UnknownModel and what the planner raises."""
-        return plan(spec, self._inventory(), load_catalog(), None)
+        return plan(spec, self._inventory(), load_catalog(), facts_of_spec(spec))
 
     def put(
         self, name: str, spec: Endpoint, *, create: bool, expected: int | None = None, replace_source: bool = False

@@ -1,0 +1,222 @@
+"""``endpoint``: make, see, change and remove endpoints."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from outrider.cli import explaining, inspecting
+from outrider.cli.terminal import console, show_json
+from outrider.cli.up import start_if_needed
+from outrider.cli.waiting import wait_ready
+from outrider.client.http import Client
+from outrider.errors import InvalidSpec, OutriderError, Problem, UsageError
+
+app = typer.Typer(
+    name="endpoint",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Make, see, change and remove endpoints.",
+)
+inspecting.register(app)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Model = Annotated[str | None, typer.Option(help="Hub id of a model in the catalog, or path:FILE.gguf.")]
+Name = Annotated[str | None, typer.Option(help="DNS label of at most 40 characters; default: from the model.")]
+File = Annotated[Path | None, typer.Option("--file", "-f", help="The spec as YAML.")]
+Task = Annotated[str | None, typer.Option(help="generate or embed.")]
+Engine = Annotated[str | None, typer.Option(help="llamacpp, vllm or sglang; default: the planner's choice.")]
+RecipeId = Annotated[str | None, typer.Option("--recipe", help="A recipe's id; default: the planner's choice.")]
+WeightsFrom = Annotated[str | None, typer.Option("--weights", help="hf:org/name@rev#file, path:… or package:…")]
+DrafterChoice = Annotated[str | None, typer.Option("--drafter", help="auto, off, ngram, mtp, hf:… or path:…")]
+Cpu = Annotated[float | None, typer.Option(help="Quota in cores for one replica.")]
+MinReplicas = Annotated[int | None, typer.Option(help="How many replicas.")]
+Sets = Annotated[list[str] | None, typer.Option("--set", help="An engine flag: --set context=4096.")]
+
+
+@app.command()
+def create(
+    model: Model = None,
+    name: Name = None,
+    file: File = None,
+    task: Task = None,
+    engine: Engine = None,
+    recipe: RecipeId = None,
+    weights: WeightsFrom = None,
+    drafter: DrafterChoice = None,
+    cpu: Cpu = None,
+    min_replicas: MinReplicas = None,
+    sets: Sets = None,
+    unauthenticated: Annotated[bool, typer.Option(help="Ask for no key.")] = False,
+    wait: Annotated[bool, typer.Option(help="Wait until it serves.")] = True,
+    keep: Annotated[bool, typer.Option(help="Keep the endpoint if it fails to start.")] = False,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait.")] = 3600.0,
+    as_json: Json = False,
+) -> None:
+    """Make an endpoint and wait until it serves. Starts `outrider up` where nothing runs."""
+    spec = _spec(file, model=model, name=name, task=task, engine=engine, recipe=recipe, weights=weights,
+                 drafter=drafter, cpu=cpu, min_replicas=min_replicas, sets=sets or [],
+                 unauthenticated=unauthenticated)  # fmt: skip
+    from outrider.spec.endpoint import parse
+
+    label = parse(spec).label
+    with Client() as client:
+        start_if_needed(client, quiet=as_json)
+        view = client.put(label, spec, create=True)
+        if wait:
+            view = _await(client, view, timeout=timeout, keep=keep, quiet=as_json)
+    if as_json:
+        show_json(view)
+    else:
+        explaining.show_created(view, waited=wait)
+
+
+@app.command()
+def plan(
+    model: Model = None,
+    name: Name = None,
+    file: File = None,
+    task: Task = None,
+    engine: Engine = None,
+    recipe: RecipeId = None,
+    weights: WeightsFrom = None,
+    drafter: DrafterChoice = None,
+    cpu: Cpu = None,
+    min_replicas: MinReplicas = None,
+    sets: Sets = None,
+    as_json: Json = False,
+) -> None:
+    """Explain what would run, and why. Changes nothing, starts nothing."""
+    spec = _spec(file, model=model, name=name, task=task, engine=engine, recipe=recipe, weights=weights,
+                 drafter=drafter, cpu=cpu, min_replicas=min_replicas, sets=sets or [])  # fmt: skip
+    made = explaining.make_plan(spec)
+    if as_json:
+        show_json(made.model_dump(mode="json"))
+    else:
+        explaining.show_plan(made)
+
+
+@app.command()
+def stop(name: str, as_json: Json = False) -> None:
+    """Drain and stop its replicas. Spec, revisions and cache stay."""
+    _act(name, "stop", "is stopping; start it again with: outrider endpoint start", as_json)
+
+
+@app.command()
+def start(
+    name: str,
+    wait: Annotated[bool, typer.Option(help="Wait until it serves.")] = True,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait.")] = 3600.0,
+    as_json: Json = False,
+) -> None:
+    """Start a stopped or failed endpoint."""
+    with Client() as client:
+        view = client.act(name, "start")
+        if wait:
+            view = wait_ready(client, view, timeout=timeout, quiet=as_json)
+    if as_json:
+        show_json(view)
+    else:
+        console.print(f"{name} is {view['state']} at {view['url']}")
+
+
+@app.command()
+def rollback(
+    name: str,
+    revision: Annotated[int | None, typer.Option(help="Default: the last one that served.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make an earlier revision the next one."""
+    body = None if revision is None else {"revision": revision}
+    with Client() as client:
+        view = wait_ready(client, client.act(name, "rollback", body), timeout=3600.0, quiet=as_json)
+    if as_json:
+        show_json(view)
+    else:
+        console.print(f"{name} serves revision {view['revision']['number']}")
+
+
+@app.command()
+def rm(
+    name: str,
+    purge: Annotated[bool, typer.Option("--purge", help="Destroy its revisions and events.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove an endpoint for good; --purge must be said. `stop` keeps everything."""
+    with Client() as client:
+        client.delete(name, purge=purge)
+    if as_json:
+        show_json({"removed": name})
+    else:
+        console.print(f"{name} is removed")
+
+
+def _act(name: str, action: str, words: str, as_json: bool) -> None:
+    with Client() as client:
+        view = client.act(name, action)
+    if as_json:
+        show_json(view)
+    else:
+        console.print(f"{name} {words} {name}")
+
+
+def _await(client: Client, view: dict[str, Any], *, timeout: float, keep: bool, quiet: bool) -> dict[str, Any]:
+    name = view["name"]
+    try:
+        return wait_ready(client, view, timeout=timeout, quiet=quiet)
+    except OutriderError:
+        if not keep:
+            client.delete(name, purge=True)  # a failed create leaves nothing half-made
+        raise
+    except KeyboardInterrupt:
+        console.print(f"\n{name} goes on. See it: outrider endpoint info {name}")
+        console.print(f"Remove it: outrider endpoint rm {name} --purge")
+        raise
+
+
+def _spec(file: Path | None, *, sets: list[str], **given: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = {} if file is None else _read(file)
+    for field in ("model", "name", "task", "engine", "recipe", "weights", "drafter"):
+        if given.get(field) is not None:
+            spec[field] = given[field]
+    if given.get("unauthenticated"):
+        spec["unauthenticated"] = True
+    if given.get("cpu") is not None:
+        spec["resources"] = {**spec.get("resources", {}), "cpu": given["cpu"]}
+    if given.get("min_replicas") is not None:
+        spec["scaling"] = {**spec.get("scaling", {}), "min_replicas": given["min_replicas"]}
+    if sets:
+        spec["flags"] = {**spec.get("flags", {}), **dict(_flag(text) for text in sets)}
+    for field in ("weights", "model"):
+        value = spec.get(field)
+        if isinstance(value, str) and value.startswith("path:"):
+            spec[field] = f"path:{os.path.abspath(os.path.expanduser(value[5:]))}"
+    if "model" not in spec:
+        raise UsageError("No model", remedy="Say --model org/name, or give a spec with -f FILE.")
+    return spec
+
+
+def _read(file: Path) -> dict[str, Any]:
+    from outrider.spec.endpoint import load_yaml
+
+    try:
+        specs = load_yaml(file.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSpec(f"{file} cannot be read", [Problem(field="(file)", message=str(error))]) from error
+    if len(specs) != 1:
+        raise UsageError(f"{file} holds {len(specs)} endpoints", remedy="Give one at a time.")
+    return specs[0].model_dump(mode="json", exclude_unset=True)
+
+
+def _flag(text: str) -> tuple[str, Any]:
+    import yaml
+
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise UsageError(f"--set {text!r} is no flag", remedy="Write --set name=value.")
+    return name, yaml.safe_load(value)
