@@ -36,10 +36,10 @@ class Ignored(SpecModel):
 
 
 class WeightsPlan(SpecModel):
-    """Sources in order, and the SHA-256 that each must have; a source without one is not pinned."""
+    """Sources of one file, in order, and the SHA-256 that it must have; None: not pinned."""
 
     sources: tuple[str, ...]
-    sha256: dict[str, str]
+    sha256: str | None
     bytes: int | None
 
 

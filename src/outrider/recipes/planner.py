@@ -176,15 +176,18 @@ def _fit(recipe: Recipe, values: dict[str, Any], inventory: Inventory) -> int | 
 
 def _weights(endpoint: Endpoint, recipe: Recipe) -> tuple[WeightsPlan, Decision]:
     if endpoint.weights:
-        given = WeightsPlan(sources=(endpoint.weights,), sha256={}, bytes=None)
+        given = WeightsPlan(sources=(endpoint.weights,), sha256=None, bytes=None)
         return given, Decision(choice="weights", value=endpoint.weights, reason="given by you; not pinned by a digest")
     first = recipe.weights[0]
-    pins = {source.reference: source.sha256 for source in recipe.weights if source.sha256}
-    sources = tuple(source.reference for source in recipe.weights)
+    # One digest stands for one file: a source that holds another file cannot stand in for it.
+    same = tuple(source.reference for source in recipe.weights if source.sha256 == first.sha256)
+    others = tuple(
+        f"{s.reference}: another file, not the one pinned" for s in recipe.weights if s.sha256 != first.sha256
+    )
     pinned = f"pinned by SHA-256 {first.sha256[:12]}…" if first.sha256 else "not pinned by a digest"
-    others = "".join(f"; then {name}{'' if name in pins else ' (not pinned)'}" for name in sources[1:])
-    chosen = WeightsPlan(sources=sources, sha256=pins, bytes=first.bytes)
-    return chosen, Decision(choice="weights", value=sources[0], reason=f"the recipe's first source, {pinned}{others}")
+    chosen = WeightsPlan(sources=same, sha256=first.sha256, bytes=first.bytes)
+    reason = f"the recipe's first source, {pinned}"
+    return chosen, Decision(choice="weights", value=same[0], reason=reason, rejected=others)
 
 
 def _server(

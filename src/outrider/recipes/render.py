@@ -64,13 +64,8 @@ def _constants(plan: Plan) -> str:
 def _weights(plan: Plan) -> str:
     lines = ["WEIGHTS = outrider.Weights("]
     lines += [f"    {_literal(source)}," for source in plan.weights.sources]
-    digests = plan.weights.sha256
-    if len(plan.weights.sources) == 1 and digests:
-        lines.append(f"    sha256={_literal(next(iter(digests.values())))},")
-    elif digests:
-        lines.append("    sha256={")
-        lines += [f"        {_literal(source)}: {_literal(digest)}," for source, digest in digests.items()]
-        lines.append("    },")
+    if plan.weights.sha256:
+        lines.append(f"    sha256={_literal(plan.weights.sha256)},")
     return "\n".join([*lines, ")"])
 
 
