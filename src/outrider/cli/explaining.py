@@ -17,10 +17,10 @@ _STYLES = {"title": "bold", "choice": "cyan", "reason": "", "rejected": "dim", "
 
 def make_plan(spec: dict[str, Any]) -> Plan:
     """Plan on the controller's machine where one answers, else in this process on this machine."""
-    from outrider.models.facts import facts_of_spec
     from outrider.placement.discover import discover
     from outrider.recipes.library import load_catalog
     from outrider.recipes.planner import plan
+    from outrider.recipes.reading import facts_of_spec
     from outrider.spec.endpoint import parse
     from outrider.spec.home import Home
 

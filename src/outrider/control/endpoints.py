@@ -15,10 +15,10 @@ from outrider.control.controller import Controller
 from outrider.control.describing import describe_source, digest
 from outrider.control.events import Recorder
 from outrider.errors import Conflict, EndpointNotFound, InvalidSource, RevisionNotFound, SourceEdited
-from outrider.models.facts import facts_of_spec
 from outrider.recipes.library import load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
+from outrider.recipes.reading import facts_of_spec
 from outrider.recipes.render import render
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.home import Home

@@ -1,7 +1,7 @@
 """Histograms of durations with fixed buckets, so that any two can be merged.
 
 Bounds are the R5 series of preferred numbers (1, 1.6, 2.5, 4, 6.3 per decade; ISO 3) from 10 µs to 1000 s: a bucket is
-at most 1.6 times as wide as it starts, which bounds a quantile's error, and 41 counters are cheap to keep and to scrape.
+at most 1.6 times as wide as it starts, which bounds a quantile's error, and 42 counts are cheap to keep and scrape.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The content-addressed cache of weights: ``OUTRIDER_CACHE/blobs/sha256/DIGEST/NAME``.
 
-A blob is written to a partial file beside its place, checked, and renamed: what stands there is whole. Who wants the same
-file at the same time waits for the first.
+A blob is fetched into a workspace (``partial/KEY.part``), checked, and renamed: what stands under ``blobs`` is whole.
+Who wants the same blob at the same time waits for the first. A workspace outlives a failed try, so that the next one
+resumes; a wrong digest removes it.
 """
 
 from __future__ import annotations
@@ -9,19 +10,33 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
-import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from outrider.app.server import Progress, Report
-from outrider.errors import DiskFull, OutriderError, PermissionRefused, WeightsCorrupt
+from outrider.errors import DiskFull, InvalidReference, MachineFault, OutriderError, PermissionRefused, WeightsCorrupt
+from outrider.models.digests import DigestMemory, digest, size
+from outrider.spec.home import Home
 
-_CHUNK = 4 * 1024 * 1024
 _MARGIN = 64 * 1024 * 1024
 """Bytes that stay free: a file system filled to the last byte breaks more than a download."""
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """One file or directory of the cache: its digest, its name, where it lies, its bytes."""
+
+    sha256: str
+    name: str
+    path: Path
+    bytes: int
 
 
 class Cache:
@@ -29,70 +44,118 @@ class Cache:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.memory = DigestMemory(root / "checked")
 
     @classmethod
     def from_environment(cls) -> Cache:
         """``OUTRIDER_CACHE``, by default ``~/.cache/outrider``."""
-        return cls(Path(os.environ.get("OUTRIDER_CACHE") or Path.home() / ".cache/outrider").expanduser().absolute())
+        return cls(Home.from_environment().cache)
 
-    def find(self, sha256: str) -> Path | None:
-        """The blob of a digest, if it is here."""
-        directory = self._blobs / sha256
-        if not directory.is_dir():
+    def blobs(self) -> list[Blob]:
+        """Everything in the cache, by name."""
+        found = []
+        for directory in self._blobs.iterdir() if self._blobs.is_dir() else ():
+            path = _content(directory)
+            if path is not None:
+                found.append(Blob(directory.name, path.name, path, size(path)))
+        return sorted(found, key=lambda blob: (blob.name, blob.sha256))
+
+    def find(self, sha256: str, report: Report) -> Path | None:
+        """The blob of a digest, if it is here and still what it was; a damaged one is removed."""
+        path = _content(self._blobs / check_digest(sha256))
+        if path is None:
             return None
-        return next((path for path in directory.iterdir() if not path.name.startswith(".")), None)
+        if self.memory.digest(path, report) == sha256:
+            return path
+        report(Progress("the cached weights are damaged: fetching them again"))
+        self.remove(sha256)
+        return None
 
-    def known(self, reference: str) -> Path | None:
-        """The blob that a reference without a digest gave before."""
+    def known(self, reference: str, report: Report) -> Path | None:
+        """The blob that a reference without a digest gave the first time: a restart never changes a model."""
         try:
-            return self.find((self.root / "references" / _key(reference)).read_text())
+            sha256 = (self.root / "references" / _key(reference)).read_text()
         except OSError:
             return None
+        return self.find(sha256, report)
+
+    def verify(self, sha256: str, report: Report) -> bool:
+        """Read a blob whole, whatever is remembered of it; False: it is damaged. It stays where it is."""
+        path = _content(self._blobs / check_digest(sha256))
+        if path is None:
+            return False
+        self.memory.forget(path)
+        return self.memory.digest(path, report) == sha256
+
+    def remove(self, sha256: str) -> int:
+        """Remove a blob; the bytes set free (0: there was none)."""
+        directory = self._blobs / check_digest(sha256)
+        path = _content(directory)
+        if path is None:
+            return 0
+        freed = size(path)
+        with guard(self.root):
+            shutil.rmtree(directory)
+        self.memory.forget(path)
+        return freed
 
     @contextmanager
-    def lock(self, reference: str) -> Iterator[None]:
-        """Hold a reference: two processes do not fetch one file twice."""
+    def lock(self, key: str, report: Report) -> Iterator[None]:
+        """Hold a digest or a reference: two processes do not fetch one file twice. The kernel frees it on death."""
         with guard(self.root):
             directory = self.root / "locks"
             directory.mkdir(parents=True, exist_ok=True)
-            file = (directory / _key(reference)).open("w")
+            file = (directory / _key(key)).open("w")
         with file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                report(Progress("waiting for another process that fetches the same weights"))
+                fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def partial(self, reference: str) -> Path:
-        """Where an unfinished file of a reference lies; it is found again by the next try (resume)."""
+    def workspace(self, reference: str) -> Path:
+        """Where an unfinished fetch lies; the next try finds it again and resumes."""
+        directory = self.root / "partial" / f"{_key(reference)}.part"
         with guard(self.root):
-            directory = self.root / "partial"
             directory.mkdir(parents=True, exist_ok=True)
-        return directory / _key(reference)
+        return directory
 
-    def admit(self, partial: Path, reference: str, name: str, sha256: str | None, report: Report) -> Path:
-        """Check a finished partial file and give it its place.
+    def admit(self, fetched: Path, reference: str, sha256: str | None, report: Report) -> Path:
+        """Check what was fetched into the workspace of ``reference`` and give it its place; the workspace goes.
 
         Raises:
-            WeightsCorrupt: the digest differs; the partial file is removed.
+            WeightsCorrupt: the digest differs; what was fetched is removed.
         """
-        found = digest(partial, report)
+        found = digest(fetched, report)
         if sha256 is not None and found != sha256:
-            size = partial.stat().st_size
-            partial.unlink()
+            count = size(fetched)
+            self.discard(reference)
             raise WeightsCorrupt(
-                f"{reference} is not the file that was promised",
-                why=f"its {size:,} bytes have SHA-256 {found[:12]}…, expected {sha256[:12]}…",
+                f"{reference} is not what was promised",
+                why=f"its {count:,} bytes have SHA-256 {found[:12]}…, expected {sha256[:12]}…",
                 remedy="The partial file was removed; try again, or correct the digest.",
+                details={"expected": sha256, "found": found, "bytes": count},
             )
-        place = self._blobs / found / name
+        place = self._blobs / found / fetched.name
         with guard(self.root):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            partial.replace(place)
+            if not place.exists():
+                _flush(fetched)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                fetched.replace(place)
             references = self.root / "references"
             references.mkdir(exist_ok=True)
             (references / _key(reference)).write_text(found)
+        self.memory.remember_now(place, found)
+        self.discard(reference)
         return place
 
+    def discard(self, reference: str) -> None:
+        """Remove the workspace of a reference."""
+        shutil.rmtree(self.root / "partial" / f"{_key(reference)}.part", ignore_errors=True)
+
     def require_free(self, need: int) -> None:
-        """Raises DiskFull unless ``need`` bytes fit."""
+        """Raises DiskFull unless ``need`` bytes fit, and PermissionRefused where nothing may be written."""
         with guard(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(self.root).free
@@ -101,6 +164,7 @@ class Cache:
                 f"Not enough disk under {self.root}",
                 why=f"{need:,} bytes are needed, {free:,} are free",
                 remedy="Free some, or set OUTRIDER_CACHE to another disk.",
+                details={"needed": need, "free": free},
             )
 
     @property
@@ -108,56 +172,49 @@ class Cache:
         return self.root / "blobs/sha256"
 
 
-def digest(path: Path, report: Report) -> str:
-    """SHA-256 of a file, with progress."""
-    total, done = path.stat().st_size, 0
-    state = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            state.update(chunk)
-            done += len(chunk)
-            report(Progress("checking weights", done, total))
-    return state.hexdigest()
-
-
-def checked_in_place(path: Path, sha256: str, memory: Path, report: Report) -> None:
-    """Check a file that is used where it lies; the answer is remembered for the same inode, size and time.
-
-    Raises:
-        WeightsCorrupt
-    """
-    status = path.stat()
-    stamp = [str(path), status.st_ino, status.st_size, status.st_mtime_ns]
-    note = memory / "checked" / _key(str(path))
-    try:
-        remembered = json.loads(note.read_text())
-    except (OSError, ValueError):
-        remembered = None
-    found = remembered["sha256"] if remembered and remembered["stamp"] == stamp else digest(path, report)
-    if found != sha256:
-        raise WeightsCorrupt(
-            f"{path} is not the file that was promised",
-            why=f"SHA-256 {found[:12]}…, expected {sha256[:12]}…",
-            remedy="Give the right file, or correct the digest.",
+def check_digest(sha256: str) -> str:
+    """The digest as it came. Raises InvalidReference unless it is 64 lower-case hex digits."""
+    if not _SHA256.fullmatch(sha256):
+        raise InvalidReference(
+            f"sha256={sha256!r} is no SHA-256 digest",
+            why="64 lower-case hex digits are expected",
+            remedy="Copy it from sha256sum.",
         )
-    with guard(memory):
-        note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_text(json.dumps({"stamp": stamp, "sha256": found}))
+    return sha256
 
 
 @contextmanager
 def guard(where: Path) -> Iterator[None]:
-    """Turn the operating system's refusals into ours."""
+    """Turn the operating system's refusals to write under ``where`` into DiskFull, PermissionRefused, MachineFault."""
     try:
         yield
     except OutriderError:
         raise
     except OSError as error:
+        remedy = "Set OUTRIDER_CACHE to a directory you may write."
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFull(f"No space under {where}", remedy="Free some, or set OUTRIDER_CACHE elsewhere.") from error
-        raise PermissionRefused(
-            f"Cannot write under {where}", why=error.strerror, remedy="Set OUTRIDER_CACHE to a directory you may write."
-        ) from error
+            remedy = "Free some space, or set OUTRIDER_CACHE to another disk."
+            raise DiskFull(f"No space left under {where}", why=error.strerror, remedy=remedy) from error
+        refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+        kind = PermissionRefused if refused else MachineFault
+        raise kind(f"Cannot write under {where}", why=error.strerror or str(error), remedy=remedy) from error
+
+
+def _content(directory: Path) -> Path | None:
+    try:
+        return next((path for path in directory.iterdir() if not path.name.startswith(".")), None)
+    except OSError:
+        return None
+
+
+def _flush(path: Path) -> None:
+    # Renamed but not yet on disk, a file would come back empty after a power cut, under a name that promises more.
+    for file in [path] if path.is_file() else [entry for entry in path.rglob("*") if entry.is_file()]:
+        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _key(reference: str) -> str:

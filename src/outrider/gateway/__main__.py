@@ -1,0 +1,69 @@
+"""``python -m outrider.gateway``: one gateway process.
+
+Serves from the saved table at once, before the controller answers. SIGTERM and SIGINT finish what is in flight. A fault
+of the machine is one line on standard error and the exit code of its error class.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import uvloop
+
+from outrider.errors import OutriderError
+from outrider.gateway.gateway import Gateway
+from outrider.gateway.link import Link
+
+_log = logging.getLogger("outrider.gateway")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until told to stop; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m outrider.gateway", description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=int, default=8080, help="port to listen on, 0 for a free one (default: %(default)s)"
+    )
+    parser.add_argument("--controller", type=Path, metavar="SOCKET", help="Unix socket of the controller")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="where the last good routing table is kept")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(options.host, options.port, options.controller, options.table))
+    except OutriderError as error:
+        print(f"outrider gateway: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+async def _serve(host: str, port: int, controller: Path | None, table: Path | None) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    gateway = Gateway(table_file=table)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{await gateway.start(host, port)}"
+    _log.info("listening on %s, table version %d", url, gateway.table.version)
+    linking = None
+    if controller is not None:
+        link = Link(gateway, controller, url)
+        gateway.wake = link.wake
+        linking = asyncio.ensure_future(link.run())
+    await stop.wait()
+    await gateway.stop()
+    if linking is not None:
+        linking.cancel()
+        with suppress(asyncio.CancelledError):
+            await linking
+
+
+if __name__ == "__main__":
+    sys.exit(main())

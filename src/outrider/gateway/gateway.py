@@ -1,0 +1,203 @@
+"""The gateway of one process: its parts, and how they start, change and stop."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from outrider.errors import PermissionRefused, PortTaken
+from outrider.gateway import admission, table
+from outrider.gateway.admission import Admission
+from outrider.gateway.numbers import Numbers
+from outrider.gateway.server import KEEP_ALIVE, Client
+from outrider.gateway.table import EMPTY, InvalidTable, Replica, Table
+from outrider.gateway.upstream import Pool
+
+_log = logging.getLogger(__name__)
+
+BODY_LIMIT = 32 * 1024 * 1024
+"""Bytes of a request body: a few images in base64 and a long context fit, a disk image does not."""
+
+GRACE = 30.0
+"""Seconds that requests in flight get when the gateway stops."""
+
+_SWEEP = 10.0
+_BACKLOG = 2048
+
+
+class Gateway:
+    """Everything that requests share.
+
+    Args:
+        table_file: where the last good table is kept, or None.
+        wake: called with the name of an endpoint that somebody waits for.
+        clock: monotonic seconds.
+        wall: unix seconds.
+        rng: draws between replicas and makes request ids.
+        body_limit: bytes of a request body (:data:`BODY_LIMIT`).
+        deadline: seconds a request may wait for a replica.
+    """
+
+    def __init__(
+        self,
+        *,
+        table_file: Path | None = None,
+        wake: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float] = time.perf_counter,
+        wall: Callable[[], float] = time.time,
+        rng: Random | None = None,
+        body_limit: int = BODY_LIMIT,
+        deadline: float = admission.DEADLINE,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.clock = clock
+        self.body_limit = body_limit
+        self.numbers = Numbers()
+        self.clients: set[Client] = set()
+        self.table: Table = EMPTY
+        self.connected = False
+        self.admission = Admission(
+            rng=rng or Random(), later=self.loop.call_later, wake=lambda name: self.wake(name), deadline=deadline
+        )
+        self.wake = wake
+        self._wall = wall
+        self._ids = rng or Random()
+        self._table_file = table_file
+        self._pools: dict[str, Pool] = {}
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._stopping = False
+        self._emptied = asyncio.Event()
+
+    def now(self) -> int:
+        """UTC ms."""
+        return int(self._wall() * 1000)
+
+    def new_id(self) -> str:
+        """A request id."""
+        return f"req-{self._ids.getrandbits(96):024x}"
+
+    def pool(self, replica: Replica) -> Pool:
+        """Connections to a replica."""
+        pool = self._pools.get(replica.id)
+        if pool is None:
+            pool = Pool(replica, self.clock)
+            if self.table.replicas.get(replica.id) == replica:
+                self._pools[replica.id] = pool
+            else:
+                pool.close()  # granted before the table changed: its connection is not kept
+        return pool
+
+    async def start(self, host: str, port: int) -> int:
+        """Serve from the saved table, and say on which port (``port`` 0 takes a free one).
+
+        Raises:
+            PortTaken, PermissionRefused
+        """
+        self._load()
+        try:
+            self._server = await self.loop.create_server(lambda: Client(self), host, port, backlog=_BACKLOG)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM):
+                raise PermissionRefused(
+                    f"Cannot listen on {host}:{port}", why=error.strerror, remedy="Choose a port above 1023."
+                ) from error
+            raise PortTaken(
+                f"Cannot listen on {host}:{port}",
+                why="another process listens there" if error.errno == errno.EADDRINUSE else str(error),
+                remedy="Stop that process or choose another --port.",
+            ) from error
+        self.sweep()
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self, grace: float = GRACE) -> None:
+        """Take no more connections, finish what is in flight within ``grace`` seconds, and close the rest."""
+        self._stopping = True
+        if self._server is not None:
+            self._server.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for client in list(self.clients):
+            client.drain()
+        if self.clients:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._emptied.wait(), grace)
+        for client in list(self.clients):
+            client.abort()
+        for pool in self._pools.values():
+            pool.close()
+
+    def use(self, data: Any, *, save: bool = True) -> bool:
+        """Swap the table for one just received; False, and the old one stays, where it is not valid."""
+        try:
+            new = table.parse(data)
+        except InvalidTable as error:
+            _log.error("table refused, the one before stays: %s", error)
+            return False
+        self.table = new
+        for pool in [pool for pool in self._pools.values() if new.replicas.get(pool.replica.id) != pool.replica]:
+            self._pools.pop(pool.replica.id).close()
+        self.numbers.retire(new.replicas.keys() | self.admission.loads.keys())
+        self.admission.swap(new)
+        if save and self._table_file is not None:
+            try:
+                table.save(new, self._table_file)
+            except OSError as error:
+                _log.error("table not saved to %s: %s", self._table_file, error.strerror)
+        return True
+
+    def leave(self, client: Client) -> None:
+        """A client connection has closed."""
+        self.clients.discard(client)
+        if self._stopping and not self.clients:
+            self._emptied.set()
+
+    def health(self) -> dict[str, object]:
+        """What ``/healthz`` says. Numbers only: it is open to all, and names are not everybody's business."""
+        return {
+            "status": "stopping" if self._stopping else "ok",
+            "endpoints": len(self.table.endpoints),
+            "replicas": len(self.table.replicas),
+            "table_version": self.table.version,
+            "controller_connected": self.connected,
+        }
+
+    def exposition(self) -> str:
+        """What ``/metrics`` says."""
+        loads = self.admission.loads
+        return self.numbers.expose(
+            in_flight={
+                (replica.endpoint, replica.id): loads.get(replica.id, 0) for replica in self.table.replicas.values()
+            },
+            waiting=self.admission.waiting(),
+            connections=len(self.clients),
+            connected=self.connected,
+            version=self.table.version,
+        )
+
+    def _load(self) -> None:
+        if self._table_file is None:
+            return
+        try:
+            saved = table.load(self._table_file)
+        except (InvalidTable, OSError) as error:
+            _log.error("saved table not used: %s", error)
+            return
+        if saved is not EMPTY:
+            self.use(saved.raw, save=False)
+
+    def sweep(self) -> None:
+        """Close what has been silent for too long: one timer for all connections, not one for each."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        oldest = self.clock() - KEEP_ALIVE
+        for client in [client for client in self.clients if client.idle and client.active_at < oldest]:
+            client.close()
+        self._sweeper = self.loop.call_later(_SWEEP, self.sweep)

@@ -1,0 +1,77 @@
+"""Answers that need no replica: models, health, metrics, and what went wrong before one was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from outrider.errors import AccessDenied
+from outrider.gateway import auth, responses
+from outrider.gateway.responses import Response
+from outrider.gateway.routes import Place, Route
+from outrider.gateway.table import Endpoint, Revision, Table
+from outrider.metrics import exposition
+
+if TYPE_CHECKING:
+    from outrider.gateway.gateway import Gateway
+
+_SHOWN = 5
+
+
+def answer(gateway: Gateway, route: Route, presented: bytes | None) -> Response:
+    """``/v1/models``, ``/healthz`` or ``/metrics``; the last two are open, for probes and scrapers."""
+    if route.place is Place.HEALTH:
+        return responses.ok(gateway.health())
+    if route.place is Place.METRICS:
+        return Response(200, gateway.exposition().encode(), exposition.CONTENT_TYPE)
+    try:
+        endpoints = auth.visible(gateway.table, presented, gateway.now())
+    except AccessDenied as error:
+        return responses.from_error(error)
+    if not route.name:
+        return responses.ok({"object": "list", "data": [_model(endpoint) for endpoint in endpoints]})
+    for endpoint in endpoints:
+        if endpoint.name == route.name:
+            return responses.ok(_model(endpoint))
+    return unknown_model(gateway.table, route.name, endpoints, custom=False)
+
+
+def unknown_model(table: Table, name: str, visible: Sequence[Endpoint], *, custom: bool) -> Response:
+    """404 with the nearest endpoint among those the caller may see."""
+    names = [endpoint.name for endpoint in visible]
+    nearest = table.nearest(name)
+    if custom and name in names:
+        message = f"Endpoint {name!r} is no custom server: send its name as 'model' to /v1/…"
+    elif nearest in names:
+        message = f"No endpoint {name[:200]!r}. Did you mean {nearest!r}?"
+    elif names:
+        more = ", …" if len(names) > _SHOWN else ""
+        message = f"No endpoint {name[:200]!r}. There are: {', '.join(names[:_SHOWN])}{more}"
+    else:
+        message = f"No endpoint {name[:200]!r}, nor any other. Make one: outrider endpoint create --model MODEL"
+    return responses.error(404, message, code="model_not_found", param=None if custom else "model")
+
+
+def wrong_method(method: str, route: Route) -> Response:
+    """405 that says what is allowed."""
+    allow = allowed(route)
+    return responses.error(
+        405, f"{method} is not allowed here; allowed: {allow}", code="method_not_allowed", headers=(("allow", allow),)
+    )
+
+
+def allowed(route: Route) -> str:
+    """Methods of a route, as the ``Allow`` header has them."""
+    return ", ".join(sorted({*route.methods, "OPTIONS"}))
+
+
+def own_headers(request_id: str, revision: Revision | None, gateway: float, upstream: float, waited: float) -> bytes:
+    """Header lines the gateway adds to an answer; durations in seconds, sent in milliseconds as far as known by now."""
+    waiting = f", waiting;dur={waited * 1e3:.3f}" if waited else ""
+    label = f"x-outrider-revision: {revision.label}\r\n" if revision is not None else ""
+    timing = f"gateway;dur={gateway * 1e3:.3f}, upstream;dur={upstream * 1e3:.3f}{waiting}"
+    return f"x-request-id: {request_id}\r\n{label}server-timing: {timing}\r\n".encode("latin-1")
+
+
+def _model(endpoint: Endpoint) -> dict[str, object]:
+    return {"id": endpoint.name, "object": "model", "created": endpoint.created, "owned_by": "outrider"}

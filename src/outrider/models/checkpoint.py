@@ -1,0 +1,127 @@
+"""Facts of a checkpoint directory: ``config.json`` (Hugging Face) and the headers of its safetensors files."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from outrider.errors import WeightsUnreadable
+from outrider.spec.facts import ModelFacts
+
+_MAX_JSON = 64 * 1024 * 1024
+"""Bytes of a JSON file or safetensors header that are read (64 MiB; safetensors itself stops at 100 MB)."""
+
+
+def read_checkpoint(directory: Path) -> ModelFacts:
+    """Facts of a directory with a ``config.json``.
+
+    Raises:
+        WeightsUnreadable: no or a broken ``config.json``, or a broken safetensors file.
+    """
+    config = _json(directory / "config.json")
+    # Models of several modalities keep the language model's figures one level deeper.
+    text = {**config, **config["text_config"]} if isinstance(config.get("text_config"), dict) else config
+    architecture = config.get("model_type")
+    if not isinstance(architecture, str):
+        raise WeightsUnreadable(
+            f"Cannot tell what {directory.name} is", why="its config.json has no model_type", remedy="Correct it."
+        )
+    files = sorted(directory.glob("*.safetensors"))
+    hidden, heads = _whole(text, "hidden_size", "n_embd"), _whole(text, "num_attention_heads", "n_head")
+    return ModelFacts(
+        format="safetensors",
+        architecture=architecture,
+        source=f"config.json of {directory.name}" + (" and its safetensors headers" if files else ""),
+        parameters=_parameters(files, text),
+        layers=_whole(text, "num_hidden_layers", "n_layer"),
+        hidden_size=hidden,
+        ffn_size=_whole(text, "intermediate_size", "n_inner"),
+        heads=heads,
+        kv_heads=_whole(text, "num_key_value_heads") or heads,
+        head_dim=_whole(text, "head_dim") or (hidden // heads if hidden and heads else None),
+        vocab_size=_whole(text, "vocab_size"),
+        context_length=_whole(text, "max_position_embeddings", "n_positions"),
+        tied_embeddings=_flag(text, "tie_word_embeddings"),
+        quantisation=_quantisation(config, text),
+        file_bytes=sum(file.stat().st_size for file in files) or None,
+        has_chat_template=_has_template(directory),
+    )
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _MAX_JSON:
+            raise WeightsUnreadable(f"{path.name} is too large", why=f"more than {_MAX_JSON:,} bytes")
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise WeightsUnreadable(
+            f"Cannot read {path.name}", why=error.strerror, remedy="Give a GGUF file or a directory with config.json."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise WeightsUnreadable(f"{path.name} is no JSON", why=str(error), remedy="Fetch it again.") from error
+    if not isinstance(content, dict):
+        raise WeightsUnreadable(f"{path.name} is no JSON object", remedy="Fetch it again.")
+    return content
+
+
+def _whole(config: Mapping[str, Any], *names: str) -> int | None:
+    for name in names:
+        value = config.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
+
+
+def _flag(config: Mapping[str, Any], name: str) -> bool | None:
+    value = config.get(name)
+    return value if isinstance(value, bool) else None
+
+
+def _quantisation(config: Mapping[str, Any], text: Mapping[str, Any]) -> str | None:
+    method = config.get("quantization_config")
+    names = [method.get("quant_method")] if isinstance(method, dict) else []
+    names += [text.get("dtype"), text.get("torch_dtype")]
+    return next((name for name in names if isinstance(name, str)), None)
+
+
+def _parameters(files: list[Path], config: Mapping[str, Any]) -> int | None:
+    if not files or isinstance(config.get("quantization_config"), dict):
+        return None  # packed weights: their shapes do not count parameters
+    return sum(_elements(file) for file in files)
+
+
+def _elements(path: Path) -> int:
+    with path.open("rb") as file:
+        head, size = file.read(8), path.stat().st_size
+        length = struct.unpack("<Q", head)[0] if len(head) == 8 else -1
+        if not 2 <= length <= min(_MAX_JSON, size - 8):
+            raise WeightsUnreadable(f"{path.name} is no whole safetensors file", remedy="Fetch it again.")
+        try:
+            entries = json.loads(file.read(length))
+            tensors = [entry for name, entry in entries.items() if name != "__metadata__"]
+            ends = [int(entry["data_offsets"][1]) for entry in tensors]
+            count = sum(_product(entry["shape"]) for entry in tensors)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+            raise WeightsUnreadable(
+                f"{path.name} has a broken header", why=str(error), remedy="Fetch it again."
+            ) from error
+    if 8 + length + max(ends, default=0) > size:
+        raise WeightsUnreadable(f"{path.name} is truncated", why=f"it has {size:,} bytes", remedy="Fetch it again.")
+    return count
+
+
+def _product(shape: list[Any]) -> int:
+    count = 1
+    for dimension in shape:
+        count *= int(dimension)
+    return count
+
+
+def _has_template(directory: Path) -> bool | None:
+    if (directory / "chat_template.jinja").exists() or (directory / "chat_template.json").exists():
+        return True
+    tokenizer = directory / "tokenizer_config.json"
+    return bool(_json(tokenizer).get("chat_template")) if tokenizer.exists() else None
