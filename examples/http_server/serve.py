@@ -1,7 +1,7 @@
 """Any HTTP server can be an endpoint: this one is Python's own ``http.server``.
 
-    outrider deploy examples/http_server/serve.py
-    curl http://127.0.0.1:8080/e/hello/
+outrider deploy examples/http_server/serve.py
+curl http://127.0.0.1:8080/e/hello/
 """
 
 import subprocess

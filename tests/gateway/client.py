@@ -18,7 +18,7 @@ DIGEST = "0123456789abcdef" * 4
 
 def key(secret: str, **fields: Any) -> dict[str, Any]:
     """A key of the table."""
-    entry = {
+    entry: dict[str, Any] = {
         "id": f"key-{secret}",
         "name": secret,
         "hash": hashlib.sha256(secret.encode()).hexdigest(),
@@ -202,5 +202,5 @@ async def serving(data: dict[str, Any] | None = None, **settings: Any) -> AsyncI
 async def until(condition: Any) -> None:
     """Let the event loop turn until a condition holds."""
     async with asyncio.timeout(10):
-        while not condition():
+        while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.001)

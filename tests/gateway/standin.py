@@ -111,17 +111,7 @@ class Standin:
         assert task is not None
         self._tasks.add(task)
         try:
-            while asked := await _read(reader):
-                self.asked.append(asked)
-                self.arrived.set()
-                playing = asyncio.ensure_future(self.play(self, asked, writer))
-                closing = asyncio.ensure_future(self._watch(reader))
-                await asyncio.wait({playing, closing}, return_when=asyncio.FIRST_COMPLETED)
-                if closing.done() and not playing.done():
-                    playing.cancel()
-                    return
-                closing.cancel()
-                await playing
+            await self._converse(reader, writer)
         except (ConnectionError, asyncio.CancelledError):
             pass
         finally:
@@ -130,16 +120,24 @@ class Standin:
             self.gone.set()
             writer.close()
 
-    async def _watch(self, reader: asyncio.StreamReader) -> None:
-        while not reader.at_eof():
-            if reader.exception():
-                return
-            waiter = asyncio.get_running_loop().create_future()
-            reader._waiter = waiter  # type: ignore[attr-defined]  # wakes on data, end of file and reset alike
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer request after request; reading ahead shows a client that leaves before it has its answer."""
+        asked = await _read(reader)
+        while asked:
+            self.asked.append(asked)
+            self.arrived.set()
+            playing = asyncio.ensure_future(self.play(self, asked, writer))
+            reading = asyncio.ensure_future(_read(reader))
             try:
-                await waiter
+                await asyncio.wait({playing, reading}, return_when=asyncio.FIRST_COMPLETED)
+                if not playing.done() and reading.result() is None:
+                    return
+                await playing
+                asked = await reading
             finally:
-                reader._waiter = None  # type: ignore[attr-defined]
+                playing.cancel()
+                reading.cancel()
+                await asyncio.gather(playing, reading, return_exceptions=True)
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -195,7 +194,7 @@ def _spec(file: Path | None, *, sets: list[str], **given: Any) -> dict[str, Any]
     for field in ("weights", "model"):
         value = spec.get(field)
         if isinstance(value, str) and value.startswith("path:"):
-            spec[field] = f"path:{os.path.abspath(os.path.expanduser(value[5:]))}"
+            spec[field] = f"path:{Path(value[5:]).expanduser().absolute()}"
     if "model" not in spec:
         raise UsageError("No model", remedy="Say --model org/name, or give a spec with -f FILE.")
     return spec

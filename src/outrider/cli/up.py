@@ -1,4 +1,4 @@
-"""``up``, ``down``, ``status``: the two processes. The only commands that touch processes of this machine themselves."""
+"""``up``, ``down``, ``status``: the two processes. No other command touches processes of this machine."""
 
 from __future__ import annotations
 

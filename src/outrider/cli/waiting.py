@@ -88,7 +88,7 @@ class _display:
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
-        self._last: str | None = None
+        self._named = 0
         self._start = time.monotonic()
         self._progress: Progress | None = None
         self._tasks: dict[str, Any] = {}
@@ -114,9 +114,11 @@ class _display:
             self._progress.stop()
 
     def _plain(self, seen: Look) -> None:
-        if seen.stage != self._last and not seen.failed:
-            self._last = seen.stage
-            console.print(f"{time.monotonic() - self._start:6.1f} s  {seen.stage}")
+        # A stage may pass between two looks: it is named all the same.
+        reached = STAGES.index(seen.stage) if seen.stage in STAGES else -1
+        for stage in STAGES[self._named : reached + 1]:
+            console.print(f"{time.monotonic() - self._start:6.1f} s  {stage}")
+        self._named = max(self._named, reached + 1)
 
     def _live(self, seen: Look) -> None:
         assert self._progress is not None

@@ -72,7 +72,8 @@ class EndpointService:
         """Make an endpoint, or give it a new spec (a new revision).
 
         Raises:
-            EndpointExists: ``create`` and there is one. SourceEdited: it runs an edited file and not ``replace_source``.
+            EndpointExists: ``create`` and there is one.
+            SourceEdited: it runs an edited file and not ``replace_source``.
         """
         spec = spec.model_copy(update={"name": check_name(name)})
         made = self.plan(spec)

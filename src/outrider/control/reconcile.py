@@ -1,8 +1,8 @@
 """What to do next for one endpoint: a pure function of what is wanted, what is seen, and the time.
 
 Fixed replica counts; a new revision is brought up beside the old one, takes the traffic when all its replicas are
-ready, and only then are the old ones drained. A revision that fails before it was ever ready is given up at once (its error is
-the user's, a second try would tell the same); one that has served is replaced with growing pauses.
+ready, and only then are the old ones drained. A revision that fails before it was ever ready is given up at once (its
+error is the user's, a second try would tell the same); one that has served is replaced with growing pauses.
 """
 
 from __future__ import annotations

@@ -18,8 +18,21 @@ from outrider.engines.process import EngineProcess
 from outrider.errors import EngineMissing, InvalidInput
 
 _SCRIPT = Path(__file__).with_name("llamacpp_serve.py")
-_EXTRA = ("n_batch", "n_ubatch", "cache_prompt", "n_cache_reuse", "cache_ram_mib", "n_gpu_layers", "swa_full", "ctx_shift",
-          "slot_prompt_similarity", "n_threads_http", "rope_freq_base", "rope_freq_scale", "chat_template")  # fmt: skip
+_EXTRA = (
+    "n_batch",
+    "n_ubatch",
+    "cache_prompt",
+    "n_cache_reuse",
+    "cache_ram_mib",
+    "n_gpu_layers",
+    "swa_full",
+    "ctx_shift",
+    "slot_prompt_similarity",
+    "n_threads_http",
+    "rope_freq_base",
+    "rope_freq_scale",
+    "chat_template",
+)
 
 
 class Environment(Protocol):
@@ -125,7 +138,7 @@ class LlamaCpp:
         self._process = EngineProcess(argv, env=env, log=launch.log)
 
     def parameters(self, launch: Launch) -> dict[str, Any]:
-        """llama.cpp's parameters by their own names. The context is divided among the slots there, so it is multiplied."""
+        """llama.cpp's parameters by their own names; the context is divided among slots there."""
         params: dict[str, Any] = {
             "model.path": str(self._file),
             "model_alias": [launch.name],

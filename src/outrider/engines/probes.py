@@ -1,4 +1,4 @@
-"""Asking an engine, over HTTP, whether it works: on the real path, since health pages stay green when requests stall."""
+"""Asking an engine, over HTTP, whether it works: on the real path, since health pages stay green when all stalls."""
 
 from __future__ import annotations
 

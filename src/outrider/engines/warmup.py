@@ -1,7 +1,7 @@
 """Warm-up: the requests that must have worked once before users' requests come.
 
-A plain completion and one constrained by a JSON schema, since the grammar path is compiled on its first use; an embedding
-where the engine makes them.
+A plain completion and one constrained by a JSON schema, since the grammar path is compiled on its first use; an
+embedding where the engine makes them.
 """
 
 from __future__ import annotations

@@ -203,6 +203,8 @@ class Exchange:
         answer = self._answer
         if answer is None:
             answer = self._answer = self._begin(connection)
+            self._outgoing = None  # from here on nothing is sent again: a long stream does not hold its prompt
+            self._call = self._call._replace(body=b"")
         out = answer.take(data, self._gateway.clock(), ended=ended)
         if out:
             self._client.write(out)

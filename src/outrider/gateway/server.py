@@ -52,8 +52,7 @@ class Client(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: a client has connected."""
-        transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but class
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
         self._gateway.clients.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

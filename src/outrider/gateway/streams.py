@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from typing import Any, NamedTuple
 
 _BOUNDARY = re.compile(rb"\r?\n\r?\n|\r\r")
@@ -66,9 +67,7 @@ class EventObserver:
         if self._passing:
             return self._pass(data, now)
         if not data.endswith(b"\n\n") or data[-3:-2] in _LINE_ENDS:
-            end = 0
-            for match in _BOUNDARY.finditer(data):
-                end = match.end()
+            end = _last_end(data)
             if len(data) - end > _HELD:
                 whole, self._held = data[:-3], data[-3:]  # a blank line may be cut in up to three of its four bytes
                 self._passing = True
@@ -112,16 +111,14 @@ class EventObserver:
 
     def _with_usage(self, data: bytes) -> bytes:
         kept: list[bytes] = []
-        start = 0
-        ends = [match.end() for match in _BOUNDARY.finditer(data)]
-        for end in (*ends, len(data)):
+        done = 0
+        for start, end in _events_with_usage(data):
             event = data[start:end]
-            start = end
-            if _USAGE.search(event) is not None:
-                self._usages = [*self._usages[:1], event]  # the first and the latest: bounded for any stream
-                if self._drop and _NO_CHOICES.search(event) is not None:
-                    continue
-            kept.append(event)
+            self._usages = [*self._usages[:1], event]  # the first and the latest: bounded for any stream
+            if self._drop and _NO_CHOICES.search(event) is not None:
+                kept.append(data[done:start])
+                done = end
+        kept.append(data[done:])
         return b"".join(kept)
 
 
@@ -149,6 +146,38 @@ class BodyObserver:
             if found.prompt is not None or found.completion is not None:
                 return found
         return Usage()
+
+
+def _plain(data: bytes) -> bool:
+    """Whether every event ends in exactly two line feeds, as engines write them: then a byte search finds the ends."""
+    return b"\r" not in data and b"\n\n\n" not in data
+
+
+def _last_end(data: bytes) -> int:
+    """Where the last whole event ends; 0 where none does."""
+    if _plain(data):
+        return data.rfind(b"\n\n") + 2 if b"\n\n" in data else 0
+    end = 0
+    for match in _BOUNDARY.finditer(data):
+        end = match.end()
+    return end
+
+
+def _events_with_usage(data: bytes) -> list[tuple[int, int]]:
+    """Start and end of each event that carries usage."""
+    found: list[tuple[int, int]] = []
+    ends = None if _plain(data) else [match.end() for match in _BOUNDARY.finditer(data)]
+    for match in _USAGE.finditer(data):
+        at = match.start()
+        if ends is None:
+            before, after = data.rfind(b"\n\n", 0, at), data.find(b"\n\n", at)
+            span = (before + 2 if before >= 0 else 0, after + 2 if after >= 0 else len(data))
+        else:
+            index = bisect_right(ends, at)
+            span = (ends[index - 1] if index else 0, ends[index] if index < len(ends) else len(data))
+        if not found or found[-1] != span:
+            found.append(span)
+    return found
 
 
 _DECODER = json.JSONDecoder()

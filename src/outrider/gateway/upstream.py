@@ -85,6 +85,7 @@ class Connection(asyncio.Protocol):
         self._pieces: list[bytes] = []
         self._complete = False
         self._until_close = True
+        self._keep = False
 
     def send(self, message: bytes, sink: Sink, *, head_request: bool) -> None:
         """Send a whole request; the sink hears of the answer."""
@@ -116,8 +117,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: connected."""
-        transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but class
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
 
     def data_received(self, data: bytes) -> None:
         """asyncio: bytes of the answer."""
@@ -181,6 +181,7 @@ class Connection(asyncio.Protocol):
         """httptools: the body is complete."""
         if self.status:
             self._complete = True
+            self._keep = self._parser.should_keep_alive()  # known only now: the parser then forgets this message
 
     def _hand_on(self) -> None:
         pieces = self._pieces
@@ -193,9 +194,8 @@ class Connection(asyncio.Protocol):
             sink.upstream_read(self, data, False)
             return
         self._sink = None
-        reusable = not self._head_request and not self._until_close and self._parser.should_keep_alive()
         sink.upstream_read(self, data, True)
-        if reusable and self.usable:
+        if self._keep and self.usable:
             self.resume()
             self._pool.put_back(self)
         else:

@@ -1,7 +1,7 @@
 """Replicas as processes of this machine.
 
-A replica is ``python -m outrider.app.runner serve.py``, detached; ``replicas/ID/replica.json`` says which process it is,
-so that a restarted controller finds exactly the same ones.
+A replica is ``python -m outrider.app.runner serve.py``, detached; ``replicas/ID/replica.json`` says which process it
+is, so that a restarted controller finds exactly the same ones.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ _WORDS = ("auto", "off", "ngram", "mtp")
 
 
 class Drafter(SpecModel):
-    """``auto`` (the recipe's, where it pays), ``off``, ``ngram``, ``mtp``, ``hf:…`` or ``path:…``. A bare string will do."""
+    """``auto`` (the recipe's, where it pays), ``off``, ``ngram``, ``mtp``, ``hf:…`` or ``path:…``."""
 
     source: str = "auto"
     """Default auto: speculation is used where the recipe's curve says that it pays."""

@@ -1,0 +1,41 @@
+# Two commands matter: `make demo` shows the main job, `make test` passes every check and test.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint format types layers pytest openapi clean
+
+demo:
+	@PYTHON=$(PYTHON) scripts/demo
+
+test: lint types layers pytest
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+layers: $(STAMP)
+	$(BIN)/lint-imports
+
+pytest: $(STAMP)
+	$(BIN)/python -m pytest --cov --cov-report=term -p randomly
+
+openapi: $(STAMP)
+	$(BIN)/python scripts/openapi > docs/reference/openapi.json
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cpu,dev]'
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .coverage* .import_linter_cache

@@ -1,0 +1,106 @@
+"""A private Outrider, driven as a person drives it: by its command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+
+from outrider.spec.home import Home
+
+_T = TypeVar("_T")
+
+MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
+NAME = "smollm2-135m-instruct"
+
+
+class Outrider:
+    """Home, cache and ports of its own."""
+
+    def __init__(self, root: Path, cache: Path) -> None:
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith("OUTRIDER_")}
+        self.port, self.api_port = _free_port(), _free_port()
+        self.env |= {
+            "OUTRIDER_HOME": str(root / "home"),
+            "OUTRIDER_CACHE": str(cache),
+            "OUTRIDER_PORT": str(self.port),
+            "OUTRIDER_API_PORT": str(self.api_port),
+            "XDG_CONFIG_HOME": str(root / "config"),
+        }
+        self.home = Home.from_environment(self.env)
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def run(self, *words: str, code: int = 0) -> str:
+        """Run a command; its standard output. Fails unless it exits with ``code``."""
+        done = self.attempt(*words)
+        assert done.returncode == code, f"{words}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done.stdout
+
+    def attempt(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command."""
+        argv = [sys.executable, "-m", "outrider.cli.main", *words]
+        return subprocess.run(argv, env=self.env, capture_output=True, text=True, check=False, timeout=300)
+
+    def json(self, *words: str) -> Any:
+        """Run a command with ``--json``."""
+        return json.loads(self.run(*words, "--json"))
+
+    def chat(self, name: str = NAME, *, tokens: int = 16, stream: bool = False) -> httpx.Response:
+        """One chat completion through the gateway."""
+        body = {
+            "model": name,
+            "messages": [{"role": "user", "content": "Count from one to a hundred in words."}],
+            "max_tokens": tokens,
+            "stream": stream,
+        }
+        return httpx.post(f"{self.url}/v1/chat/completions", json=body, timeout=120)
+
+    def pid(self, process: str) -> int:
+        """Pid of the controller or the gateway."""
+        return int(json.loads((self.home.run / f"{process}.pid").read_text())["pid"])
+
+    def leftovers(self) -> list[str]:
+        """Processes, sockets and replica directories of this Outrider that are still there."""
+        needle = os.fsencode(self.home.root)
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and entry.name != str(os.getpid()):
+                try:
+                    if needle in (entry / "cmdline").read_bytes():
+                        found.append((entry / "cmdline").read_text().replace("\0", " "))
+                except OSError:
+                    continue
+        if self.home.sockets.exists():
+            found += map(str, self.home.sockets.iterdir())
+        return found + [str(path) for path in self.home.replicas.glob("*")]
+
+    def remove(self) -> None:
+        """Take it down and delete its home."""
+        self.attempt("down")
+        shutil.rmtree(self.home.root, ignore_errors=True)
+
+
+def until(look: Callable[[], _T], *, seconds: float = 60.0) -> _T:
+    """Look until something true is seen; the thing."""
+    deadline = time.monotonic() + seconds
+    while not (seen := look()):
+        assert time.monotonic() < deadline, "it did not happen"
+        select.select([], [], [], 0.05)
+    return seen
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,186 @@
+"""Counting and waiting under any order of events: nobody is lost, nothing is counted twice, no capacity is passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from outrider.gateway import table as tables
+from outrider.gateway.admission import Admission, Ticket
+from outrider.gateway.table import Replica
+from tests.gateway.client import table
+
+
+class Timer:
+    def __init__(self, at: float, call: Callable[[], None]) -> None:
+        self.at, self.call, self.live = at, call, True
+
+    def cancel(self) -> None:
+        self.live = False
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.timers: list[Timer] = []
+
+    def later(self, delay: float, call: Callable[[], None]) -> Timer:
+        timer = Timer(self.now + delay, call)
+        self.timers.append(timer)
+        return timer
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+        due = [timer for timer in self.timers if timer.live and timer.at <= self.now]
+        self.timers = [timer for timer in self.timers if timer.live and timer.at > self.now]
+        for timer in due:
+            if timer.live:
+                timer.call()
+
+
+class Request:
+    """One request: in one state at a time."""
+
+    def __init__(self) -> None:
+        self.state = "new"
+        self.replica: Replica | None = None
+        self.ticket: Ticket | None = None
+
+    def granted(self, replica: Replica) -> None:
+        assert self.state in ("new", "waiting")
+        self.state, self.replica = "running", replica
+
+    def refused(self, reason: str) -> None:
+        assert self.state in ("new", "waiting") and reason
+        self.state = "refused"
+
+
+CAPACITY = 2
+
+
+class Machine(RuleBasedStateMachine):
+    """Arrivals, ends, retries, clients that leave, deadlines and tables in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Clock()
+        self.woken: list[str] = []
+        self.admission = Admission(rng=Random(1), later=self.clock.later, wake=self.woken.append, deadline=10.0, room=5)
+        self.requests: list[Request] = []
+        self.version = 0
+        self.replicas = 0
+        self.swap(0, "starting")
+
+    @rule(replicas=st.integers(0, 3), state=st.sampled_from(["starting", "ready", "failed"]))
+    def swap(self, replicas: int, state: str) -> None:
+        self.version += 1
+        urls = [f"http://h:{1000 + index}" for index in range(replicas)]
+        self.table = tables.parse(table(urls, capacity=CAPACITY, version=self.version, state=state))
+        self.admission.swap(self.table)
+
+    @rule()
+    def arrive(self) -> None:
+        self.seek(Request(), frozenset())
+
+    def seek(self, request: Request, tried: frozenset[str]) -> None:
+        if request not in self.requests:
+            self.requests.append(request)
+        endpoint = self.table.endpoints["tiny"]
+        replica = self.admission.take(endpoint, tried)
+        if replica is not None:
+            request.state = "new"
+            request.granted(replica)
+            return
+        request.state = "waiting"
+        held = self.admission.hold(endpoint, tried, request.granted, request.refused)
+        if isinstance(held, str):
+            request.refused(held)
+        else:
+            request.ticket = held
+
+    def running(self) -> list[Request]:
+        return [request for request in self.requests if request.state == "running"]
+
+    @precondition(lambda self: self.running())
+    @rule(data=st.data(), retry=st.booleans())
+    def end(self, data: st.DataObject, retry: bool) -> None:
+        request = data.draw(st.sampled_from(self.running()))
+        replica, request.replica = request.replica, None
+        assert replica is not None
+        request.state = "ended"
+        self.admission.release(replica)
+        if retry:
+            self.seek(request, frozenset({replica.id}))
+
+    @precondition(lambda self: any(request.state == "waiting" for request in self.requests))
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        request = data.draw(st.sampled_from([one for one in self.requests if one.state == "waiting"]))
+        assert request.ticket is not None
+        self.admission.cancel(request.ticket)
+        request.state = "left"
+
+    @rule(seconds=st.sampled_from([1.0, 4.0, 11.0]))
+    def wait(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    @invariant()
+    def counts_are_exact(self) -> None:
+        loads: dict[str, int] = {}
+        for request in self.running():
+            assert request.replica is not None
+            loads[request.replica.id] = loads.get(request.replica.id, 0) + 1
+        assert self.admission.loads == loads
+        assert all(0 < load <= CAPACITY for load in loads.values())
+        waiting = sum(request.state == "waiting" for request in self.requests)
+        assert self.admission.waiting() == ({"tiny": waiting} if waiting else {})
+        assert waiting <= 5
+
+    @invariant()
+    def nobody_new_waits_beside_a_free_replica(self) -> None:
+        free = [one for one in self.table.replicas if self.admission.loads.get(one, 0) < CAPACITY]
+        if free:
+            fresh = [one for one in self.requests if one.state == "waiting" and one.ticket and not one.ticket.tried]
+            assert not fresh
+
+    def teardown(self) -> None:
+        self.clock.advance(1000.0)
+        assert not self.admission.waiting()
+
+
+Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestAdmission = Machine.TestCase
+
+
+def test_first_come_first_served() -> None:
+    clock = Clock()
+    admission = Admission(rng=Random(1), later=clock.later, wake=lambda _: None)
+    empty = tables.parse(table())
+    admission.swap(empty)
+    order: list[int] = []
+
+    def granted(index: int) -> Callable[[Replica], None]:
+        return lambda _: order.append(index)
+
+    for index in range(4):
+        admission.hold(empty.endpoints["tiny"], (), granted(index), lambda _: None)
+    admission.swap(tables.parse(table(["http://h:1"], capacity=3)))
+    assert order == [0, 1, 2]
+    admission.release(tables.parse(table(["http://h:1"])).replicas["r0"])
+    assert order == [0, 1, 2, 3]
+
+
+def test_endpoint_removed_while_waiting() -> None:
+    admission = Admission(rng=Random(1), later=Clock().later, wake=lambda _: None)
+    here = tables.parse(table())
+    admission.swap(here)
+    reasons: list[str] = []
+    admission.hold(here.endpoints["tiny"], (), lambda _: None, reasons.append)
+    admission.swap(tables.parse(table(name="other")))
+    assert reasons == ["Endpoint 'tiny' was removed"]

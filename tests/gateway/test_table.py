@@ -1,0 +1,101 @@
+"""The routing table: read, saved, read again; nothing half-understood comes into force."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outrider.gateway import table as tables
+from outrider.gateway.table import EMPTY, InvalidTable
+from tests.gateway.client import DIGEST, key, table
+
+
+def test_parse_and_dump_round_trip() -> None:
+    data = table(["http://127.0.0.1:1"], keys=[key("a", endpoints=["tiny"])], capacity=3)
+    parsed = tables.parse(data)
+    assert tables.parse(json.loads(parsed.dump())) == parsed
+    endpoint = parsed.endpoints["tiny"]
+    assert endpoint.replicas[0].capacity == 3
+    assert endpoint.revision(2) is not None and endpoint.revisions[0].label == f"2-{DIGEST[:12]}"
+    assert endpoint.revision(9) is None
+
+
+def test_capacity_falls_back_to_the_endpoints() -> None:
+    data = table(["http://127.0.0.1:1"], capacity=3)
+    del data["replicas"][0]["capacity"]
+    assert tables.parse(data).replicas["r0"].capacity == 3
+
+
+def test_resolve_knows_adapters() -> None:
+    parsed = tables.parse(table())
+    assert parsed.resolve("tiny") is parsed.resolve("tiny:adapter") is parsed.endpoints["tiny"]
+    assert parsed.resolve("Tiny") is None
+    assert parsed.resolve("") is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "nearest"),
+    [("tinny", "tiny"), ("TINY", "tiny"), ("org/Tiny", "tiny"), ("something-else", None), ("x" * 100_000, None)],
+)
+def test_nearest(asked: str, nearest: str | None) -> None:
+    assert tables.parse(table()).nearest(asked) == nearest
+
+
+def _without(field: str) -> dict[str, Any]:
+    data = table()
+    del data[field]
+    return data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        {},
+        *[_without(field) for field in ("epoch", "version", "require_keys", "endpoints", "replicas", "keys")],
+        {**table(), "version": "x"},
+        {**table(), "endpoints": [{"name": "a"}]},
+        {**table(), "keys": [{}]},
+        table(["https://127.0.0.1:1"]),
+        table(["http://127.0.0.1"]),
+        table(["http://127.0.0.1:99999"]),
+    ],
+)
+def test_what_is_no_table(data: object) -> None:
+    with pytest.raises(InvalidTable):
+        tables.parse(data)
+
+
+def test_unknown_fields_are_ignored() -> None:
+    assert tables.parse({**table(), "later": 1}).version == 1
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "table.json"
+    assert tables.load(path) is EMPTY
+    first, second = tables.parse(table()), tables.parse(table(version=2))
+    tables.save(first, path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    tables.save(second, path)
+    assert tables.load(path) == second
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_failed_save_leaves_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "directory"
+    target.mkdir()
+    with pytest.raises(OSError):
+        tables.save(tables.parse(table()), target)
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
+def test_broken_file(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "table.json"
+    path.write_text(text)
+    with pytest.raises(InvalidTable):
+        tables.load(path)
