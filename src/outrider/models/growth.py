@@ -46,7 +46,8 @@ class Growth:
         while not last:
             last = self._finished.wait(_INTERVAL)
             done, total = tree_bytes(self._directory), self._total()
-            self._report(Progress(self._detail, done, None if total is None else max(done, total)))
+            # What the client keeps beside the download counts, too, and must not carry it past its end.
+            self._report(Progress(self._detail, done if total is None else min(done, total), total))
 
 
 def tree_bytes(directory: Path) -> int:
