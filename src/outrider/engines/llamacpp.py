@@ -2,52 +2,26 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from outrider.app.server import Launch, Progress, Report, Weights
 from outrider.engines import warmup
+from outrider.engines.base import EngineEnvironment
+from outrider.engines.llamacpp_flags import FLASH_ATTENTION, POOLING, encoded, member
+from outrider.engines.llamacpp_serve import PORT_TAKEN
 from outrider.engines.probes import EngineAddress, lists_model
-from outrider.engines.process import EngineProcess
-from outrider.errors import EngineMissing, InvalidInput
+from outrider.engines.process import EngineProcess, engine_variables
+from outrider.errors import EngineMissing, InvalidInput, PortTaken, ReplicaFailed
 
 _SCRIPT = Path(__file__).with_name("llamacpp_serve.py")
-_EXTRA = (
-    "n_batch",
-    "n_ubatch",
-    "cache_prompt",
-    "n_cache_reuse",
-    "cache_ram_mib",
-    "n_gpu_layers",
-    "swa_full",
-    "ctx_shift",
-    "slot_prompt_similarity",
-    "n_threads_http",
-    "rope_freq_base",
-    "rope_freq_scale",
-    "chat_template",
-)
-
-
-class Environment(Protocol):
-    """What an engine needs of its environment."""
-
-    env: dict[str, str]
-
-    @property
-    def interpreter(self) -> Path:
-        """Its Python."""
-        ...
-
-    def prepare(self, report: Report) -> None:
-        """Build it."""
-        ...
+_PACKAGE = "xllamacpp"
+_LOG_LINES = 200
 
 
 class LlamaCpp:
@@ -58,57 +32,80 @@ class LlamaCpp:
         environment: the Python that has ``xllamacpp``; None: Outrider's own (the extra ``cpu``).
         threads: threads that decode. 1, because llama.cpp's threads wait for each other by spinning: on a machine of
             2 busy cores, 2 threads decoded 4 tokens/s where 1 thread decoded 146. Raise it on cores of your own.
-        slots: requests decoded at once (4: aggregate throughput grows little beyond on one core).
-        context: tokens a request may hold, prompt and answer; None: what the model was trained for.
+        slots: requests decoded at once; further ones wait (4: beyond, one core's throughput hardly grows).
+        context: tokens that each request may hold, prompt and answer; memory is set aside for ``context`` × ``slots``.
+            None: as many as the model was trained for, but shared by all slots.
         embeddings: also serve ``/v1/embeddings``, with mean pooling; chat goes on working.
-        warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text and JSON schema.
-        extra: further fields of llama.cpp's parameters.
+        batch_size: tokens of all slots that one step may take together (2048, llama.cpp's own).
+        micro_batch_size: tokens computed at a time. None: 512, llama.cpp's own; with ``embeddings`` as many as a
+            request and ``batch_size`` allow, since an input to embed must fit whole. Memory for logits grows with it
+            (340 MB from 512 to 2048 with a vocabulary of 49,152).
+        cache_prompt: keep a slot's prompt, so that the next one with the same beginning computes only its end.
+        prompt_cache_mib: MiB of memory beyond the slots in which prompts are kept (256; llama.cpp's own 8192 would
+            surprise a small machine). 0: none.
+        flash_attention: ``"auto"``, ``"enabled"`` or ``"disabled"`` (auto: where the hardware has it).
+        warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text, JSON schema (and an embedding).
+        extra: further parameters of llama.cpp by its own names, see :mod:`outrider.engines.llamacpp_flags`.
+
+    Raises:
+        InvalidInput: a value that cannot be, or an unknown name in ``extra``.
     """
 
     name = "llamacpp"
 
     def __init__(
         self,
-        *,
         weights: Weights,
-        environment: Environment | None = None,
+        environment: EngineEnvironment | None = None,
+        *,
         threads: int = 1,
         slots: int = 4,
         context: int | None = None,
         embeddings: bool = False,
+        batch_size: int = 2048,
+        micro_batch_size: int | None = None,
+        cache_prompt: bool = True,
+        prompt_cache_mib: int = 256,
+        flash_attention: str = "auto",
         warm_up: Sequence[Mapping[str, Any]] | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
-        for label, value in (("threads", threads), ("slots", slots), ("context", context)):
-            if value is not None and value < 1:
-                raise InvalidInput(f"LlamaCpp({label}={value!r})", why=f"{label} must be 1 or more")
-        for key in extra or {}:
-            if key not in _EXTRA:
-                near = difflib.get_close_matches(key, _EXTRA, 1)
-                raise InvalidInput(
-                    f"LlamaCpp has no parameter {key!r}",
-                    remedy=f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(_EXTRA)}.",
-                )
         self.weights = weights
         self.environment = environment
-        self.threads = threads
-        self.slots = slots
-        self.context = context
+        self.threads = _at_least(1, threads=threads)
+        self.slots = _at_least(1, slots=slots)
+        self.context = None if context is None else _at_least(8, context=context)
         self.embeddings = embeddings
-        self.payloads = warmup.default_payloads(embeddings=embeddings) if warm_up is None else tuple(warm_up)
+        self.batch_size = _at_least(1, batch_size=batch_size)
+        whole = min(context or batch_size, batch_size) if embeddings else min(512, batch_size)
+        self.micro_batch_size = _at_least(1, micro_batch_size=whole if micro_batch_size is None else micro_batch_size)
+        self.cache_prompt = cache_prompt
+        self.prompt_cache_mib = _at_least(0, prompt_cache_mib=prompt_cache_mib)
+        self.flash_attention = flash_attention
+        self.payloads = (
+            warmup.default_payloads(embeddings=embeddings) if warm_up is None else warmup.check_payloads(warm_up)
+        )
         self.extra = dict(extra or {})
+        self._encoded = encoded(self.extra)
+        self._flash = member(FLASH_ATTENTION, flash_attention, name="flash_attention")
         self._file: Path | None = None
         self._process: EngineProcess | None = None
         self._address: EngineAddress | None = None
         self._served = ""
 
+    def version(self) -> str | None:
+        """Version of ``xllamacpp`` in the environment; None: not installed there."""
+        done = self._ask(f"from importlib.metadata import version; print(version({_PACKAGE!r}))")
+        return done.stdout.strip() if done is not None and done.returncode == 0 else None
+
     def describe(self) -> dict[str, Any]:
         """Name and flags, JSON-serialisable."""
-        flags = {"threads": self.threads, "slots": self.slots, "context": self.context, "embeddings": self.embeddings}
-        return {"name": self.name, "flags": flags | self.extra}
+        flags = ("threads", "slots", "context", "embeddings", "batch_size", "micro_batch_size")
+        more = ("cache_prompt", "prompt_cache_mib", "flash_attention")
+        return {"name": self.name, "flags": {flag: getattr(self, flag) for flag in flags + more} | self.extra}
 
     def prepare(self, report: Report) -> None:
-        """Environment, engine package, weights.
+        """Environment, engine package, weights; in this order, so that what is quick to refuse is refused first.
 
         Raises:
             EngineMissing: no ``xllamacpp`` in the environment's Python; and what weights and environment raise.
@@ -116,29 +113,27 @@ class LlamaCpp:
         if self.environment is not None:
             self.environment.prepare(report)
         report(Progress("checking the engine"))
-        probe = "import importlib.util, sys; sys.exit(importlib.util.find_spec('xllamacpp') is None)"
-        if subprocess.run([str(self._interpreter), "-c", probe], check=False, capture_output=True).returncode:
-            raise EngineMissing(
-                "llama.cpp is not installed",
-                why=f"{self._interpreter} has no package xllamacpp",
-                remedy="Install it with: pip install 'outrider[cpu]'",
-            )
+        self._require_engine()
         self._file = self.weights.prepare(report)
 
     def start(self, launch: Launch) -> None:
-        """Start the child. Its key travels in a 0600 file, never on the command line."""
+        """Start the child. Its key travels in a 0600 file, never on the command line.
+
+        Raises:
+            ReplicaFailed: the interpreter cannot be run.
+        """
         config = launch.scratch / "llamacpp.json"
-        content = json.dumps({"params": self.parameters(launch)})
-        with os.fdopen(os.open(config, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(content)
-        env = {**os.environ, **(self.environment.env if self.environment else {})}
+        descriptor = os.open(config, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            os.fchmod(descriptor, 0o600)
+            json.dump({"params": self.parameters(launch)}, file)
         argv = [str(self._interpreter), str(_SCRIPT), str(config)]
         self._served = launch.name
         self._address = EngineAddress(f"http://{launch.host}:{launch.port}", launch.key)
-        self._process = EngineProcess(argv, env=env, log=launch.log)
+        self._process = EngineProcess(argv, env=self._variables(launch.env), log=launch.log)
 
     def parameters(self, launch: Launch) -> dict[str, Any]:
-        """llama.cpp's parameters by their own names; the context is divided among slots there."""
+        """llama.cpp's parameters by their own names, as the child reads them."""
         params: dict[str, Any] = {
             "model.path": str(self._file),
             "model_alias": [launch.name],
@@ -148,40 +143,113 @@ class LlamaCpp:
             "cpuparams.n_threads": self.threads,
             "cpuparams_batch.n_threads": self.threads,
             "n_parallel": self.slots,
+            # llama.cpp divides its context among the slots; 0 is the model's own, which they then share.
             "n_ctx": (self.context or 0) * self.slots,
+            "kv_unified": self.context is None,
+            "n_batch": self.batch_size,
+            "n_ubatch": self.micro_batch_size,
+            "cache_prompt": self.cache_prompt,
+            "cache_ram_mib": self.prompt_cache_mib,
+            "flash_attn_type": self._flash,
+            # Nothing is resized behind the plan's back.
+            "fit_params": False,
             "endpoint_metrics": True,
             "ui": False,
+            # Warnings and errors; llama.cpp's informative lines come for each request. With embeddings even its
+            # warnings do.
+            "verbosity": 1 if self.embeddings else 2,
         }
         if self.embeddings:
-            params |= {
-                "embedding": True,
-                "pooling_type": {"enum": "llama_pooling_type", "member": "LLAMA_POOLING_TYPE_MEAN"},
-            }
-        return params | self.extra
+            params |= {"embedding": True, "pooling_type": member(POOLING, "mean", name="pooling_type")}
+        return params | self._encoded
+
+    @property
+    def pid(self) -> int | None:
+        """The child's pid, or None before :meth:`start`."""
+        return self._process.pid if self._process else None
 
     def poll(self) -> int | None:
-        """The child's exit code, or None."""
+        """The child's exit code (negative: signal), or None while it runs or before it was started."""
         return self._process.poll() if self._process else None
 
     def probe(self) -> bool:
-        """Port open, model listed under the endpoint's name."""
-        return self._address is not None and lists_model(self._address, self._served)
+        """Port open, key taken, model listed under the endpoint's name.
+
+        Raises:
+            PortTaken: the child ended because somebody else listens on its port.
+            ReplicaFailed: the child ended; ``details["log"]`` has its last lines.
+        """
+        if self._process is None or self._address is None:
+            return False
+        code = self._process.poll()
+        if code is not None:
+            raise self._ended(code, self._process.last_lines(_LOG_LINES), self._address)
+        return lists_model(self._address, self._served)
 
     def warm_up(self, report: Report) -> None:
-        """One real completion and one JSON-schema completion (and an embedding)."""
+        """One real completion and one JSON-schema completion (and an embedding). Raises ReplicaFailed."""
         if self._address is not None:
             warmup.run(self._address, self._served, self.payloads, report)
 
     def stop(self, grace: float) -> None:
-        """End the child."""
+        """End the child: it finishes the requests in flight, for ``grace`` seconds at most."""
         if self._process is not None:
             self._process.stop(grace)
 
     @property
     def metrics_url(self) -> str | None:
-        """Prometheus text, with the engine's key."""
+        """Prometheus text (:func:`outrider.engines.normalise.llamacpp` reads it); asks for the engine's key."""
         return f"{self._address.url}/metrics" if self._address else None
 
     @property
     def _interpreter(self) -> Path:
         return self.environment.interpreter if self.environment else Path(sys.executable)
+
+    def _variables(self, more: Mapping[str, str]) -> dict[str, str]:
+        return engine_variables(os.environ, self.environment.env if self.environment else {}, more)
+
+    def _ask(self, code: str) -> subprocess.CompletedProcess[str] | None:
+        try:
+            return subprocess.run(
+                [str(self._interpreter), "-c", code],
+                check=False,
+                capture_output=True,
+                text=True,
+                env=self._variables({}),
+            )
+        except OSError:
+            return None
+
+    def _require_engine(self) -> None:
+        done = self._ask(f"import {_PACKAGE}")
+        if done is not None and done.returncode == 0:
+            return
+        lines = done.stderr.strip().splitlines() if done is not None else [f"no Python at {self._interpreter}"]
+        raise EngineMissing(
+            "llama.cpp is not installed",
+            why=f"{self._interpreter} cannot import {_PACKAGE}: {lines[-1] if lines else 'it gave no reason'}",
+            remedy="Install it with: pip install 'outrider[cpu]'",
+        )
+
+    @staticmethod
+    def _ended(code: int, log: list[str], address: EngineAddress) -> PortTaken | ReplicaFailed:
+        if code == PORT_TAKEN:
+            return PortTaken(
+                f"The engine cannot listen on {address.url.removeprefix('http://')}",
+                why="another process listens there",
+                remedy="Leave port out of @app.server() for a free one.",
+            )
+        cause = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+        said = next((line for line in reversed(log) if line.strip()), None)
+        return ReplicaFailed(
+            f"llama.cpp ended ({cause})", why=said, remedy="See the engine's log.", details={"code": code, "log": log}
+        )
+
+
+def _at_least(least: int, **named: int) -> int:
+    ((name, value),) = named.items()
+    if type(value) is not int or value < least:
+        raise InvalidInput(
+            f"LlamaCpp({name}={value!r})", why=f"{name} is a whole number, {least} or more", remedy="Correct it."
+        )
+    return value

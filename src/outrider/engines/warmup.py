@@ -1,20 +1,21 @@
 """Warm-up: the requests that must have worked once before users' requests come.
 
-A plain completion and one constrained by a JSON schema, since the grammar path is compiled on its first use; an
-embedding where the engine makes them.
+A plain completion, and one constrained by a JSON schema, since grammars are compiled on their first use and broken ones
+show only there; an embedding where the engine makes them.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from outrider.app.server import Progress, Report
-from outrider.engines.probes import EngineAddress
-from outrider.errors import ReplicaFailed
+from outrider.engines.probes import EngineAddress, completion_text, embedding, structured_value
+from outrider.errors import InvalidInput, ReplicaFailed
 
-_TIMEOUT = 120.0
+TIMEOUT = 120.0
+"""Seconds that one warm-up request may take (120: the first may compile kernels; ``startup_timeout`` bounds all)."""
+
 _SCHEMA = {
     "type": "object",
     "properties": {"ok": {"type": "boolean"}},
@@ -30,9 +31,13 @@ JSON_SCHEMA: Mapping[str, Any] = {
     "path": "/v1/chat/completions",
     "body": {
         "messages": [{"role": "user", "content": "Is the sky blue? Answer in JSON."}],
-        "max_tokens": 16,
+        # A grammar allows white space, on which a small model may spend some tokens before the value ends.
+        "max_tokens": 128,
         "temperature": 0,
-        "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": _SCHEMA}},
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "strict": True, "schema": _SCHEMA},
+        },
     },
 }
 EMBEDDING: Mapping[str, Any] = {"path": "/v1/embeddings", "body": {"input": "hello"}}
@@ -43,40 +48,44 @@ def default_payloads(*, embeddings: bool) -> tuple[Mapping[str, Any], ...]:
     return (CHAT, JSON_SCHEMA, EMBEDDING) if embeddings else (CHAT, JSON_SCHEMA)
 
 
+def check_payloads(payloads: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """The payloads as they came. Raises InvalidInput unless each is ``{"path": "/v1/…", "body": {…}}``."""
+    for number, payload in enumerate(payloads, 1):
+        path, body = payload.get("path"), payload.get("body")
+        if set(payload) != {"path", "body"} or not isinstance(path, str) or not path.startswith("/"):
+            raise InvalidInput(f"Warm-up payload {number} is none", remedy='Write {"path": "/v1/…", "body": {…}}.')
+        if not isinstance(body, Mapping):
+            raise InvalidInput(f"Warm-up payload {number} has no body", remedy='Write {"path": "/v1/…", "body": {…}}.')
+    return tuple(payloads)
+
+
 def run(address: EngineAddress, name: str, payloads: Sequence[Mapping[str, Any]], report: Report) -> None:
-    """Send each payload once and look at the answer.
+    """Send each payload once, as the served model ``name``, and look at the answer.
 
     Raises:
-        ReplicaFailed: an error status, an empty answer, or JSON that does not follow its schema.
+        ReplicaFailed: no answer, an error status, an empty answer, or JSON that does not follow its schema.
     """
     for number, payload in enumerate(payloads, 1):
         report(Progress(f"warm-up request {number} of {len(payloads)}"))
         try:
-            answer = address.call(payload["path"], {"model": name, **payload["body"]}, timeout=_TIMEOUT)
+            answer = address.json(payload["path"], {"model": name, **payload["body"]}, timeout=TIMEOUT)
+            _check(payload, answer)
         except OSError as error:
-            raise ReplicaFailed(f"Warm-up request {number} got no answer", why=str(error)) from error
-        _check(number, payload, answer)
+            raise ReplicaFailed(
+                f"Warm-up request {number} got no answer", why=str(error), remedy="See the engine's log."
+            ) from error
+        except ReplicaFailed as error:
+            raise ReplicaFailed(
+                f"Warm-up request {number} failed: {error.what}", why=error.why, remedy=error.remedy
+            ) from error
 
 
-def _check(number: int, payload: Mapping[str, Any], answer: Any) -> None:
+def _check(payload: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
     if payload["path"].endswith("/embeddings"):
-        good = bool(answer.get("data") and answer["data"][0].get("embedding"))
-    else:
-        choice = (answer.get("choices") or [{}])[0]
-        text = (choice.get("message") or {}).get("content") or choice.get("text") or ""
-        good = bool(answer.get("usage", {}).get("completion_tokens"))
-        if good and "response_format" in payload["body"]:
-            good = _follows_schema(text)
-    if not good:
-        raise ReplicaFailed(
-            f"Warm-up request {number} got a wrong answer", why=json.dumps(answer)[:300], remedy="See the engine's log."
-        )
-
-
-def _follows_schema(text: str) -> bool:
-    # The body's schema is the user's to change, so only what every schema promises is checked: it is JSON.
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
+        embedding(answer)
+        return
+    wanted = payload["body"].get("response_format")
+    if isinstance(wanted, Mapping) and wanted.get("type") in ("json_schema", "json_object"):
+        structured_value(answer, wanted.get("json_schema", {}).get("schema", {}))
+    elif payload["path"].endswith("/completions"):
+        completion_text(answer)
