@@ -182,6 +182,23 @@ async def test_stale_pooled_connection_is_replaced() -> None:
         assert [record.retries for record in served.gateway.numbers.records] == [0, 0]
 
 
+async def test_idle_upstream_connections_are_not_kept_for_long() -> None:
+    now = [100.0]
+    async with Standin() as engine, serving(table([engine]), clock=lambda: now[0]) as served:
+        assert (await served.ask(chat())).status == 200
+        now[0] += 3.9
+        served.gateway.sweep()
+        assert (await served.ask(chat())).status == 200
+        assert engine.connections == 1
+        now[0] += 4.1
+        assert not engine.gone.is_set()
+        served.gateway.sweep()
+        async with asyncio.timeout(10):
+            await engine.gone.wait()
+        assert (await served.ask(chat())).status == 200
+        assert engine.connections == 2
+
+
 async def test_upstream_connections_are_reused() -> None:
     async with Standin() as engine, serving(table([engine])) as served, served.wire() as wire:
         for _ in range(5):
@@ -314,6 +331,23 @@ async def test_custom_server_is_reached_under_its_name() -> None:
         assert head.status == 200
         assert (await served.ask(get("/e/other/"))).status == 404
         assert served.gateway.numbers.records[0].slices is None
+
+
+@pytest.mark.parametrize(("method", "times"), [("POST", 1), ("PATCH", 1), ("GET", 2), ("PUT", 2)])
+async def test_custom_request_that_may_have_been_done_is_not_sent_twice(method: str, times: int) -> None:
+    async def play(standin: Standin, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.transport.abort()
+
+    async with Standin(play=play) as engine, serving(table([engine, engine], name="hello", task="custom")) as served:
+        async with served.wire() as wire:
+            await wire.send(get("/e/hello/", "Content-Length: 0", method=method))
+            if times == 1:
+                reply = await wire.reply()
+                assert (reply.status, reply.json()["error"]["code"]) == (502, "replica_failed")
+            else:
+                await until(lambda: served.gateway.admission.waiting() == {"hello": 1})
+        assert len(engine.asked) == times
+        await until(served.idle)
 
 
 async def test_model_endpoint_is_not_reached_under_its_name() -> None:

@@ -9,6 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -18,16 +20,23 @@ from tests.gateway.client import Served, chat, get, serving, table
 from tests.gateway.standin import Asked, Standin
 
 
-async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, int]:
+@asynccontextmanager
+async def started(*arguments: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+    """A gateway process and its port; ended by force if the test has not ended it."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "outrider.gateway", "--port", "0", *arguments, stderr=asyncio.subprocess.PIPE
     )
     assert process.stderr is not None
-    async with asyncio.timeout(20):
-        line = (await process.stderr.readline()).decode()
-    found = re.search(r"listening on http://127\.0\.0\.1:(\d+), table version 1", line)
-    assert found, line
-    return process, int(found[1])
+    try:
+        async with asyncio.timeout(20):
+            line = (await process.stderr.readline()).decode()
+        found = re.search(r"listening on http://127\.0\.0\.1:(\d+), table version 1", line)
+        assert found, line
+        yield process, int(found[1])
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 async def test_serves_the_saved_table_and_finishes_on_sigterm(tmp_path: Path) -> None:
@@ -38,24 +47,25 @@ async def test_serves_the_saved_table_and_finishes_on_sigterm(tmp_path: Path) ->
     saved = tmp_path / "table.json"
     async with Standin(play=play) as engine, serving() as stand:
         saved.write_text(json.dumps(table([engine])))
-        process, port = await start("--table", str(saved), "--controller", str(tmp_path / "nobody.sock"))
-        served = Served(stand.gateway, port)
-        assert (await served.ask(get("/healthz"))).json()["controller_connected"] is False
-        asking = asyncio.ensure_future(served.ask(chat()))
-        await engine.arrived.wait()
-        process.send_signal(signal.SIGTERM)
-        while True:
-            try:
-                await served.ask(get("/healthz"))
-            except (ConnectionError, asyncio.IncompleteReadError):
-                break
-        assert process.returncode is None
-        engine.release.set()
-        assert (await asking).status == 200
-        async with asyncio.timeout(20):
-            assert await process.wait() == 0
-        assert process.stderr is not None
-        assert await process.stderr.read() == b""
+        arguments = ("--table", str(saved), "--controller", str(tmp_path / "nobody.sock"))
+        async with started(*arguments) as (process, port):
+            served = Served(stand.gateway, port)
+            assert (await served.ask(get("/healthz"))).json()["controller_connected"] is False
+            asking = asyncio.ensure_future(served.ask(chat()))
+            await engine.arrived.wait()
+            process.send_signal(signal.SIGTERM)
+            while True:
+                try:
+                    await served.ask(get("/healthz"))
+                except (ConnectionError, asyncio.IncompleteReadError):
+                    break
+            assert process.returncode is None
+            engine.release.set()
+            assert (await asking).status == 200
+            async with asyncio.timeout(20):
+                assert await process.wait() == 0
+            assert process.stderr is not None
+            assert await process.stderr.read() == b""
 
 
 def test_port_taken_is_one_line_and_exit_code_7() -> None:

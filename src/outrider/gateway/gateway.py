@@ -200,4 +200,6 @@ class Gateway:
         oldest = self.clock() - KEEP_ALIVE
         for client in [client for client in self.clients if client.idle and client.active_at < oldest]:
             client.close()
+        for pool in self._pools.values():
+            pool.prune()
         self._sweeper = self.loop.call_later(_SWEEP, self.sweep)

@@ -263,6 +263,13 @@ class Pool:
         if connection in self._idle:
             self._idle.remove(connection)
 
+    def prune(self) -> None:
+        """Close what has been idle for too long to be used again: the last used go first, so the others would stay."""
+        oldest = self._clock() - IDLE_REUSE
+        for connection in [connection for connection in self._idle if connection.idle_since < oldest]:
+            connection.abandon()
+            self.forget(connection)
+
     def close(self) -> None:
         """Close what is idle, and what is in use once its answer has ended."""
         self._closed = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
 
 BOUNDS: tuple[float, ...] = (
     *(float(f"{step}e{decade}") for decade in range(-5, 3) for step in ("1", "1.6", "2.5", "4", "6.3")),
@@ -61,13 +62,11 @@ class Histogram:
         count = self.count
         if not count:
             return None
-        rank = q * count
-        below = 0
-        for index, held in enumerate(self.counts):
-            if held and below + held >= rank:
-                return _within(index, (rank - below) / held)
-            below += held
-        return BOUNDS[-1]
+        rank = max(q * count, 5e-324)  # above 0, so that the first bucket to reach it is one that holds something
+        totals = list(accumulate(self.counts))
+        index = bisect_left(totals, rank)
+        held = self.counts[index]
+        return _within(index, (rank - totals[index] + held) / held)
 
 
 def _within(index: int, share: float) -> float:
