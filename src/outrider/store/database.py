@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, select
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, select
 from sqlalchemy.exc import DatabaseError
 
 from outrider.errors import MachineFault, PermissionRefused
@@ -55,10 +56,16 @@ def open_database(where: Path | str) -> Database:
         PermissionRefused: the file cannot be opened or made.
         MachineFault: it is no database, or is newer than this Outrider.
     """
+    engine: Engine | None = None
     try:
-        engine = _sqlite(where) if isinstance(where, Path) else create_engine(where)
-        _migrate(engine, str(where))
-    except (OSError, DatabaseError) as error:
+        with _alone(where):
+            engine = _sqlite(where) if isinstance(where, Path) else create_engine(where)
+            _migrate(engine, str(where))
+    except BaseException as error:
+        if engine is not None:
+            engine.dispose()
+        if not isinstance(error, OSError | DatabaseError):
+            raise
         cause = str(getattr(error, "orig", None) or error)
         kind = MachineFault if "not a database" in cause or "malformed" in cause else PermissionRefused
         raise kind(
@@ -67,16 +74,28 @@ def open_database(where: Path | str) -> Database:
     return Database(engine)
 
 
+@contextmanager
+def _alone(where: Path | str) -> Iterator[None]:
+    # Turning a new file to WAL does not wait for another process that does the same: it fails as locked. The lock has a
+    # file of its own, since closing any descriptor of the store would drop SQLite's own locks on it (POSIX).
+    if not isinstance(where, Path):
+        yield
+        return
+    with open(os.open(f"{where}.opening", os.O_RDWR | os.O_CREAT, 0o600), "w") as lock:  # noqa: PTH123 (a descriptor)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def _sqlite(path: Path) -> Engine:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    engine = create_engine(f"sqlite:///{path}")
+    engine = create_engine(URL.create("sqlite", database=str(path)))  # not a string: a path may hold ? or %
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _: Any) -> None:
         # The driver's own transaction control starts one only at the first write, so a read-then-write could fail
         # half-way; BEGIN IMMEDIATE below waits for the writer's place at once.
         connection.isolation_level = None
-        for pragma in ("journal_mode=WAL", f"busy_timeout={_BUSY_MS}", "foreign_keys=ON", "synchronous=NORMAL"):
+        for pragma in (f"busy_timeout={_BUSY_MS}", "journal_mode=WAL", "foreign_keys=ON", "synchronous=NORMAL"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")

@@ -70,13 +70,12 @@ class Endpoints:
         with self._database.begin(connection) as active:
             present = self.get(name, active).generation
             if expected is not None and expected != present:
-                raise GenerationMismatch(
-                    f"{name} changed meanwhile",
-                    why=f"you have generation {expected}, it is at {present}",
-                    remedy="Read it again and repeat the change.",
-                )
+                raise _changed(name, f"you have generation {expected}, it is at {present}")
             changes = {**values, "updated_at": at, "generation": present + 1}
-            active.execute(update(endpoints).where(endpoints.c.name == name).values(**changes))
+            where = (endpoints.c.name == name, endpoints.c.generation == present)
+            # On SQLite nobody can come between; elsewhere the condition on the generation notices who did.
+            if active.execute(update(endpoints).where(*where).values(**changes)).rowcount != 1:
+                raise _changed(name, f"generation {present} was replaced while this change was made")
 
     def set_revision(self, name: str, number: int, *, at: int) -> None:
         """Want another revision."""
@@ -86,3 +85,7 @@ class Endpoints:
         """Forget one and its revisions. Nothing happens if there is none."""
         with self._database.begin(connection) as active:
             active.execute(delete(endpoints).where(endpoints.c.name == name))
+
+
+def _changed(name: str, why: str) -> GenerationMismatch:
+    return GenerationMismatch(f"{name} changed meanwhile", why=why, remedy="Read it again and repeat the change.")

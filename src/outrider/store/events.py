@@ -62,12 +62,17 @@ class Events:
         return int(key[0]) if key else 0
 
     def list(self, endpoint: str | None = None, *, after: int = 0, limit: int = 200) -> list[EventRecord]:
-        """Of one endpoint (or all): those after an id, oldest first, at most ``limit`` of the newest."""
-        query = select(events).where(events.c.id > after).order_by(events.c.id.desc()).limit(limit)
+        """Of one endpoint (or all), oldest first, at most ``limit``.
+
+        With ``after`` the next ones after that id, so that a follower misses none; without it the newest.
+        """
+        order = events.c.id.asc() if after else events.c.id.desc()
+        query = select(events).where(events.c.id > after).order_by(order).limit(limit)
         if endpoint is not None:
             query = query.where(events.c.endpoint == endpoint)
         with self._database.begin() as connection:
-            return [EventRecord(**row) for row in connection.execute(query).mappings()][::-1]
+            found = [EventRecord(**row) for row in connection.execute(query).mappings()]
+        return found if after else found[::-1]
 
     def delete(self, endpoint: str) -> None:
         """Forget those of a purged endpoint."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,10 +33,11 @@ class KeyRecord:
 
 
 class Keys:
-    """The keys table."""
+    """The keys table. ``random`` gives so many random bytes (from the system's source unless told otherwise)."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, random: Callable[[int], bytes] = secrets.token_bytes) -> None:
         self._database = database
+        self._random = random
 
     def create(
         self,
@@ -48,9 +50,9 @@ class Keys:
         at: int,
     ) -> tuple[KeyRecord, str]:
         """Make a key; the record and the secret. Raises KeyExists for a live key of that name."""
-        secret = f"or-{secrets.token_urlsafe(32)}"
+        secret = f"or-{base64.urlsafe_b64encode(self._random(32)).rstrip(b'=').decode()}"
         record = KeyRecord(
-            id=secrets.token_hex(6),
+            id=self._random(6).hex(),
             name=name,
             hash=hash_secret(secret),
             hint=secret[-4:],
