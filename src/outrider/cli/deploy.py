@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from outrider.cli.terminal import console, show_json
+from outrider.cli.removing import remove_failed
+from outrider.cli.terminal import say, show_json
 from outrider.cli.up import start_if_needed
 from outrider.cli.waiting import wait_ready
 from outrider.client.http import Client
@@ -33,14 +34,12 @@ def deploy(
         if wait:
             try:
                 view = wait_ready(client, view, timeout=timeout, quiet=as_json)
-            except OutriderError:
+            except OutriderError as error:
                 if view["name"] not in before:
-                    client.delete(view["name"], purge=True)  # a failed first deployment leaves nothing half-made
+                    remove_failed(client, view["name"], error)
                 raise
     if as_json:
         show_json(view)
     else:
         number = view["revision"]["number"]
-        console.print(
-            f"{view['name']} serves revision {number} at {view['url']}" if wait else f"revision {number} made"
-        )
+        say(f"{view['name']} serves revision {number} at {view['url']}" if wait else f"revision {number} made")

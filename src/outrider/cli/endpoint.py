@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from outrider.cli import explaining, inspecting
-from outrider.cli.terminal import console, show_json
+from outrider.cli.removing import remove, remove_failed
+from outrider.cli.terminal import console, say, show_json
 from outrider.cli.up import start_if_needed
 from outrider.cli.waiting import wait_ready
 from outrider.client.http import Client
@@ -33,6 +35,8 @@ Engine = Annotated[str | None, typer.Option(help="llamacpp, vllm or sglang; defa
 RecipeId = Annotated[str | None, typer.Option("--recipe", help="A recipe's id; default: the planner's choice.")]
 WeightsFrom = Annotated[str | None, typer.Option("--weights", help="hf:org/name@rev#file, path:… or package:…")]
 DrafterChoice = Annotated[str | None, typer.Option("--drafter", help="auto, off, ngram, mtp, hf:… or path:…")]
+Gpu = Annotated[str | None, typer.Option(help="GPU model and count, H200:1; default: the planner's choice.")]
+Memory = Annotated[str | None, typer.Option(help="Memory a replica may need: 2GiB; default: computed.")]
 Cpu = Annotated[float | None, typer.Option(help="Quota in cores for one replica.")]
 MinReplicas = Annotated[int | None, typer.Option(help="How many replicas.")]
 Sets = Annotated[list[str] | None, typer.Option("--set", help="An engine flag: --set context=4096.")]
@@ -48,7 +52,9 @@ def create(
     recipe: RecipeId = None,
     weights: WeightsFrom = None,
     drafter: DrafterChoice = None,
+    gpu: Gpu = None,
     cpu: Cpu = None,
+    memory: Memory = None,
     min_replicas: MinReplicas = None,
     sets: Sets = None,
     unauthenticated: Annotated[bool, typer.Option(help="Ask for no key.")] = False,
@@ -59,7 +65,7 @@ def create(
 ) -> None:
     """Make an endpoint and wait until it serves. Starts `outrider up` where nothing runs."""
     spec = _spec(file, model=model, name=name, task=task, engine=engine, recipe=recipe, weights=weights,
-                 drafter=drafter, cpu=cpu, min_replicas=min_replicas, sets=sets or [],
+                 drafter=drafter, gpu=gpu, cpu=cpu, memory=memory, min_replicas=min_replicas, sets=sets or [],
                  unauthenticated=unauthenticated)  # fmt: skip
     from outrider.spec.endpoint import parse
 
@@ -69,10 +75,12 @@ def create(
         view = client.put(label, spec, create=True)
         if wait:
             view = _await(client, view, timeout=timeout, keep=keep, quiet=as_json)
+        issued = client.keys()
     if as_json:
         show_json(view)
     else:
-        explaining.show_created(view, waited=wait)
+        keyed = not unauthenticated and any(key["revoked_at"] is None for key in issued)
+        explaining.show_created(view, waited=wait, key_needed=keyed)
 
 
 @app.command()
@@ -85,14 +93,17 @@ def plan(
     recipe: RecipeId = None,
     weights: WeightsFrom = None,
     drafter: DrafterChoice = None,
+    gpu: Gpu = None,
     cpu: Cpu = None,
+    memory: Memory = None,
     min_replicas: MinReplicas = None,
     sets: Sets = None,
     as_json: Json = False,
 ) -> None:
     """Explain what would run, and why. Changes nothing, starts nothing."""
     spec = _spec(file, model=model, name=name, task=task, engine=engine, recipe=recipe, weights=weights,
-                 drafter=drafter, cpu=cpu, min_replicas=min_replicas, sets=sets or [])  # fmt: skip
+                 drafter=drafter, gpu=gpu, cpu=cpu, memory=memory, min_replicas=min_replicas,
+                 sets=sets or [])  # fmt: skip
     made = explaining.make_plan(spec)
     if as_json:
         show_json(made.model_dump(mode="json"))
@@ -121,7 +132,7 @@ def start(
     if as_json:
         show_json(view)
     else:
-        console.print(f"{name} is {view['state']} at {view['url']}")
+        say(f"{name} is {view['state']} at {view['url']}")
 
 
 @app.command()
@@ -137,22 +148,28 @@ def rollback(
     if as_json:
         show_json(view)
     else:
-        console.print(f"{name} serves revision {view['revision']['number']}")
+        say(f"{name} serves revision {view['revision']['number']}")
 
 
 @app.command()
 def rm(
     name: str,
     purge: Annotated[bool, typer.Option("--purge", help="Destroy its revisions and events.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove an endpoint for good; --purge must be said. `stop` keeps everything."""
+    """Remove an endpoint for good; --purge must be said. `stop` keeps everything. Asks on a terminal."""
     with Client() as client:
-        client.delete(name, purge=purge)
+        client.endpoint(name)
+        if not purge:
+            client.delete(name, purge=False)  # refused, and the answer says what to do
+        if not (yes or as_json) and sys.stdin.isatty() and console.is_terminal:
+            typer.confirm(f"Destroy {name} with all its revisions and events?", abort=True)
+        remove(client, name)
     if as_json:
         show_json({"removed": name})
     else:
-        console.print(f"{name} is removed")
+        say(f"{name} is removed")
 
 
 def _act(name: str, action: str, words: str, as_json: bool) -> None:
@@ -161,20 +178,22 @@ def _act(name: str, action: str, words: str, as_json: bool) -> None:
     if as_json:
         show_json(view)
     else:
-        console.print(f"{name} {words} {name}")
+        say(f"{name} {words} {name}")
 
 
 def _await(client: Client, view: dict[str, Any], *, timeout: float, keep: bool, quiet: bool) -> dict[str, Any]:
     name = view["name"]
     try:
         return wait_ready(client, view, timeout=timeout, quiet=quiet)
-    except OutriderError:
+    except OutriderError as error:
         if not keep:
-            client.delete(name, purge=True)  # a failed create leaves nothing half-made
+            remove_failed(client, name, error)
         raise
     except KeyboardInterrupt:
-        console.print(f"\n{name} goes on. See it: outrider endpoint info {name}")
-        console.print(f"Remove it: outrider endpoint rm {name} --purge")
+        if not quiet:
+            say(f"\n{name} goes on without you")
+            say(f"  see it:    outrider endpoint info {name}")
+            say(f"  remove it: outrider endpoint rm {name} --purge")
         raise
 
 
@@ -185,8 +204,9 @@ def _spec(file: Path | None, *, sets: list[str], **given: Any) -> dict[str, Any]
             spec[field] = given[field]
     if given.get("unauthenticated"):
         spec["unauthenticated"] = True
-    if given.get("cpu") is not None:
-        spec["resources"] = {**spec.get("resources", {}), "cpu": given["cpu"]}
+    resources = {field: given[field] for field in ("gpu", "cpu", "memory") if given.get(field) is not None}
+    if resources:
+        spec["resources"] = {**spec.get("resources", {}), **resources}
     if given.get("min_replicas") is not None:
         spec["scaling"] = {**spec.get("scaling", {}), "min_replicas": given["min_replicas"]}
     if sets:
@@ -212,10 +232,15 @@ def _read(file: Path) -> dict[str, Any]:
     return specs[0].model_dump(mode="json", exclude_unset=True)
 
 
-def _flag(text: str) -> tuple[str, Any]:
-    import yaml
-
+def _flag(text: str) -> tuple[str, bool | int | float | str]:
     name, separator, value = text.partition("=")
-    if not separator or not name:
+    if not separator or not name.strip():
         raise UsageError(f"--set {text!r} is no flag", remedy="Write --set name=value.")
-    return name, yaml.safe_load(value)
+    if value.lower() in ("true", "false"):
+        return name.strip(), value.lower() == "true"
+    for number in (int, float):
+        try:
+            return name.strip(), number(value)
+        except ValueError:
+            continue
+    return name.strip(), value

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.markup import escape
+from rich.text import Text
 from rich.tree import Tree
 
-from outrider.cli.terminal import coloured, console
+from outrider.cli.terminal import coloured, console, say, say_pairs
+from outrider.cli.text import clean
 from outrider.client.http import Client
 from outrider.recipes.explain import Line, explain
 from outrider.recipes.plan import Plan
@@ -17,41 +18,85 @@ _STYLES = {"title": "bold", "choice": "cyan", "reason": "", "rejected": "dim", "
 
 def make_plan(spec: dict[str, Any]) -> Plan:
     """Plan on the controller's machine where one answers, else in this process on this machine."""
-    from outrider.placement.discover import discover
-    from outrider.recipes.library import load_catalog
-    from outrider.recipes.planner import plan
-    from outrider.recipes.reading import facts_of_spec
     from outrider.spec.endpoint import parse
-    from outrider.spec.home import Home
 
     endpoint = parse(spec)
     with Client() as client:
         if not client.local or client.reachable():
             return Plan.model_validate(client.plan(spec))
+    from outrider.placement.discover import discover
+    from outrider.recipes.library import load_catalog
+    from outrider.recipes.planner import plan
+    from outrider.recipes.reading import facts_of_spec
+    from outrider.spec.home import Home
+
     return plan(endpoint, discover(Home.from_environment()), load_catalog(), facts_of_spec(endpoint))
 
 
 def show_plan(plan: Plan) -> None:
     """Print the decision as a tree."""
     line = explain(plan)
-    tree = Tree(_styled(line))
+    if not console.is_terminal:
+        _indented(line, 0)
+        return
+    tree = Tree(_styled(line), guide_style="dim")
     _hang(tree, line)
     console.print(tree)
 
 
-def show_created(view: dict[str, Any], *, waited: bool) -> None:
-    """Print where the endpoint is and the lines to use it."""
-    url, name = view["url"], view["name"]
-    state = "is ready" if waited else "was created; watch it with: outrider endpoint info " + name
-    console.print(f"\n[bold]{name}[/bold] {state}")
-    console.print(f"  url     {url}")
-    console.print(f"  model   {name}")
-    console.print(f"  engine  {view['engine']}, recipe {view['recipe']}")
-    console.print(f"  source  {view['source']}\n")
-    body = f'{{"model": "{name}", "messages": [{{"role": "user", "content": "Hello!"}}]}}'
-    console.print(
-        f"  curl {url}/chat/completions -H 'Content-Type: application/json' \\\n    -d '{body}'", markup=False
+def show_created(view: dict[str, Any], *, waited: bool, key_needed: bool) -> None:
+    """Print where the endpoint is and the lines to use it. ``key_needed``: the gateway asks for a key."""
+    name, url = str(view["name"]), str(view["url"])
+    say()
+    if waited:
+        console.print(Text.assemble((name, "bold"), " is ", ("ready", "bold green")), soft_wrap=True)
+    else:
+        say(f"{name} was created; watch it with: outrider endpoint info {name}")
+    recipe = f", recipe {view['recipe']}" if view["recipe"] else ""
+    say_pairs(
+        [
+            ("url", url),
+            ("model", f"{name}  (send this as `model`)"),
+            ("engine", f"{view['engine'] or 'none: the file starts its own server'}{recipe}"),
+            ("serve.py", f"{view['source']}  (outrider endpoint source {name})"),
+        ]
     )
+    if view["task"] != "custom":
+        _show_use(name, url, str(view["task"]), key_needed)
+
+
+def _show_use(name: str, url: str, task: str, key_needed: bool) -> None:
+    embed = task == "embed"
+    path = "embeddings" if embed else "chat/completions"
+    body = '"input": "Hello!"' if embed else '"messages": [{"role": "user", "content": "Hello!"}]'
+    key = ' -H "Authorization: Bearer $KEY"' if key_needed else ""
+    arguments = '    input="Hello!",' if embed else '    messages=[{"role": "user", "content": "Hello!"}],'
+    what = "embeddings" if embed else "chat.completions"
+    shown = "answer.data[0].embedding" if embed else "answer.choices[0].message.content"
+    shell = [
+        f"curl {url}/{path} -H 'Content-Type: application/json'{key} \\",
+        f'  -d \'{{"model": "{name}", {body}}}\'',
+    ]
+    secret = 'os.environ["KEY"]' if key_needed else '"none"'
+    python = [
+        "import os, openai" if key_needed else "import openai",
+        f'client = openai.OpenAI(base_url="{url}", api_key={secret})',
+        f"answer = client.{what}.create(",
+        f'    model="{name}",',
+        arguments,
+        ")",
+        f"print({shown})",
+    ]
+    for block in (shell, python):
+        say()
+        for line in block:
+            say(f"  {line}", "cyan")
+
+
+def _indented(line: Line, depth: int) -> None:
+    say("  " * depth + line.text)
+    for child in line.under:
+        _indented(child, depth + 1)
 
 
 def _hang(tree: Tree, line: Line) -> None:
@@ -59,9 +104,9 @@ def _hang(tree: Tree, line: Line) -> None:
         _hang(tree.add(_styled(child)), child)
 
 
-def _styled(line: Line) -> str:
-    style = _STYLES[line.kind]
-    if line.kind == "choice" and ": " in line.text:
-        head, _, tail = line.text.partition(": ")
-        return f"[{style}]{escape(head)}[/{style}]: {coloured(tail)}"
-    return f"[{style}]{escape(line.text)}[/{style}]" if style else escape(line.text)
+def _styled(line: Line) -> Text:
+    style, text = _STYLES[line.kind], clean(line.text)
+    if line.kind == "choice" and ": " in text:
+        head, _, tail = text.partition(": ")
+        return Text.assemble((head, style), ": ", coloured(tail))
+    return Text(text, style)

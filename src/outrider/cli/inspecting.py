@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
-from outrider.cli.terminal import coloured, console, moment, show_json, show_table
+from outrider.cli.terminal import coloured, console, moment, say, say_pairs, show_json, show_table
+from outrider.cli.text import clean, clean_lines
 from outrider.client.http import Client
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -29,7 +32,7 @@ def list_endpoints(as_json: Json = False) -> None:
         show_json(found)
         return
     columns = ("name", "state", "model", "engine", "revision", "replicas", "url")
-    show_table(columns, [_row(view) for view in found])
+    show_table(columns, [_row(view) for view in found], empty="no endpoints; make one: outrider endpoint create")
 
 
 def info(name: str, as_json: Json = False) -> None:
@@ -39,19 +42,17 @@ def info(name: str, as_json: Json = False) -> None:
     if as_json:
         show_json(view | {"revisions": revisions})
         return
-    edited = " (edited)" if view["source_edited"] else ""
-    console.print(f"[bold]{view['name']}[/bold] is {coloured(view['state'])}")
-    for label in ("model", "engine", "recipe", "url"):
-        console.print(f"  {label:<8}{view[label] or '–'}")
-    console.print(f"  source  {view['source']}{edited}")
-    if view["reason"]:
-        console.print(f"  [red]reason[/red]  {view['reason']}")
-    console.print()
+    console.print(Text.assemble((clean(view["name"]), "bold"), " is ", coloured(view["state"])), soft_wrap=True)
+    edited = " (edited by hand)" if view["source_edited"] else ""
+    pairs = [(label, str(view[label] or "–")) for label in ("model", "engine", "recipe", "url")]
+    pairs.append(("serve.py", f"{view['source'] or '–'}{edited}"))
+    say_pairs([*pairs, ("reason", str(view["reason"]))] if view["reason"] else pairs)
+    say()
     rows = [(r["number"], r["status"], r["origin"], r["digest"][:12], moment(r["created_at"])) for r in revisions]
-    show_table(("revision", "status", "origin", "digest", "created (UTC)"), rows)
-    console.print()
+    show_table(("revision", "status", "origin", "digest", "created (UTC)"), rows, empty="no revisions")
+    say()
     replicas = [(r["id"], r["stage"], r["revision"], r["pid"], moment(r["since"])) for r in view["replicas"]]
-    show_table(("replica", "stage", "revision", "pid", "since (UTC)"), replicas)
+    show_table(("replica", "stage", "revision", "pid", "since (UTC)"), replicas, empty="no replicas")
 
 
 def source(name: str, revision: Annotated[str, typer.Option(help="A number, or current.")] = "current") -> None:
@@ -67,18 +68,31 @@ def logs(
 ) -> None:
     """Print the last lines of a replica's log."""
     with Client() as client:
-        print(client.logs(name, replica, tail=tail), end="")
+        print(clean_lines(client.logs(name, replica, tail=tail)), end="")
 
 
-def events(name: str, as_json: Json = False) -> None:
-    """List what happened, and why."""
+def events(
+    name: str,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens next.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List what happened, and why. With --follow and --json: one object a line."""
     with Client() as client:
+        if follow:
+            for event in client.follow_events(name):
+                print(json.dumps(event, ensure_ascii=False) if as_json else "  ".join(_event(event)), flush=True)
+            return
         found = client.events(name)
     if as_json:
         show_json(found)
-        return
-    rows = [(moment(e["at"]), e["kind"], e["message"], e["reason"]) for e in found]
-    show_table(("at (UTC)", "kind", "what", "why"), rows)
+    else:
+        show_table(
+            ("at (UTC)", "kind", "what", "why"), [_event(event) for event in found], empty="nothing happened yet"
+        )
+
+
+def _event(event: dict[str, Any]) -> tuple[str, ...]:
+    return (moment(event["at"]), *(clean(str(event[field])) for field in ("kind", "message", "reason")))
 
 
 def _row(view: dict[str, Any]) -> tuple[Any, ...]:

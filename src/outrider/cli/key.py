@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from outrider.cli.terminal import console, moment, show_json, show_table
+from outrider.cli.terminal import moment, say, show_json, show_table
 from outrider.client.http import Client
 
 app = typer.Typer(
@@ -33,8 +33,8 @@ def create(
     if as_json:
         show_json(made)
         return
-    console.print(f"[bold]{made['secret']}[/bold]")
-    console.print("This is shown once. Send it as: Authorization: Bearer KEY")
+    print(made["secret"])
+    say("This is shown once. Send it as: Authorization: Bearer KEY", "dim")
 
 
 @app.command("list")
@@ -49,7 +49,7 @@ def list_keys(as_json: Json = False) -> None:
         (k["name"], f"…{k['hint']}", ", ".join(k["scopes"]), moment(k["created_at"]), moment(k["revoked_at"]))
         for k in found
     ]
-    show_table(("name", "key", "scopes", "created (UTC)", "revoked (UTC)"), rows)
+    show_table(("name", "key", "scopes", "created (UTC)", "revoked (UTC)"), rows, empty="no keys")
 
 
 @app.command()
@@ -60,4 +60,4 @@ def revoke(key: str, as_json: Json = False) -> None:
     if as_json:
         show_json(revoked)
     else:
-        console.print(f"{revoked['name']} is revoked")
+        say(f"{revoked['name']} is revoked")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import sys
-import traceback
-from pathlib import Path
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from outrider._version import __version__
-from outrider.errors import OutriderError
+from outrider.cli.exit_codes import epilog
+from outrider.cli.failures import crashed, show
+from outrider.errors import OutriderError, UsageError
 
 _COMMANDS = {
     "up": ("outrider.cli.up", "up", "Start controller and gateway where they do not run."),
@@ -24,11 +26,9 @@ _COMMANDS = {
     "deploy": ("outrider.cli.deploy", "deploy", "Deploy a serve.py as the next revision of its endpoint."),
     "recipe": ("outrider.cli.recipe", "app", "See the recipes that endpoints are planned from."),
     "key": ("outrider.cli.key", "app", "Make, list and revoke API keys."),
+    "version": ("outrider.cli.version", "version", "Print the version."),
 }
-_EPILOG = (
-    "Exit codes: 0 done; 1 internal; 2 bad input; 3 not found; 4 conflict; 5 access denied; 6 unavailable; "
-    "7 this machine cannot; 8 weights; 9 a replica failed."
-)
+_INTERRUPTED = 130
 
 
 class LazyGroup(TyperGroup):
@@ -37,6 +37,16 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """In the order a user meets them."""
         return list(_COMMANDS)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; an unknown word gets the nearest one."""
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], _COMMANDS, 1)
+            hint = f"Did you mean: outrider {near[0]}" if near else "See: outrider --help"
+            raise UsageError(f"There is no command {args[0]!r}", remedy=hint)
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import one command."""
@@ -64,7 +74,7 @@ root = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    epilog=_EPILOG,
+    epilog=epilog(),
 )
 
 
@@ -87,45 +97,45 @@ def _root(
 
 
 def main() -> None:
-    """Entry point: every deliberate error becomes three lines and its exit code."""
-    arguments = sys.argv[1:]
+    """Entry point of ``outrider``."""
+    code = run(sys.argv[1:])
     try:
-        root(args=arguments, prog_name="outrider")
-    except OutriderError as error:
-        _show(error, as_json="--json" in arguments)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("aborted", file=sys.stderr)
-        sys.exit(130)
+        sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; that is no error
-        sys.exit(0)
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; its exit code. The one place where errors become text."""
+    as_json = "--json" in arguments
+    try:
+        result = root(args=list(arguments), prog_name="outrider", standalone_mode=False)
+    except OutriderError as error:
+        failure = error
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
+            print(error.format_message())
+            return error.exit_code
+        failure = _usage(error)
+    except typer.Abort:
+        return _INTERRUPTED
+    except SystemExit:
+        return 0  # what typer makes of a reader that left (`| head`); that is no error
     except Exception as error:
-        path = _crash_file()
-        path.write_text(traceback.format_exc())
-        print(f"error: {type(error).__name__}: {error}\n  next: report it with {path}", file=sys.stderr)
-        sys.exit(1)
+        failure = crashed(error, now=datetime.now(UTC))
+    else:
+        return result if isinstance(result, int) else 0
+    show(failure, as_json=as_json)
+    return failure.exit_code
 
 
-def _show(error: OutriderError, *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(error.problem(), indent=2))
-        return
-    print(f"error: {error.what}", file=sys.stderr)
-    if error.why:
-        print(f"  why:  {error.why}", file=sys.stderr)
-    if error.remedy:
-        print(f"  next: {error.remedy}", file=sys.stderr)
-    for line in error.details.get("log", [])[-10:]:
-        print(f"  log:  {line}", file=sys.stderr)
-
-
-def _crash_file() -> Path:
-    import tempfile
-
-    descriptor, name = tempfile.mkstemp(prefix="outrider-crash-", suffix=".txt")
-    os.close(descriptor)
-    return Path(name)
+def _usage(error: TyperException) -> UsageError:
+    context = getattr(error, "ctx", None)
+    words = context.command_path if context is not None else "outrider"
+    return UsageError(error.format_message().rstrip("."), remedy=f"See: {words} --help")
 
 
 if __name__ == "__main__":

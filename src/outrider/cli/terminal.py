@@ -1,4 +1,7 @@
-"""How the command line speaks: tables and trees for people, JSON for programs."""
+"""How the command line speaks: tables and trees for people, JSON for programs.
+
+On a terminal there is colour (unless NO_COLOR is set); elsewhere lines are plain, whole and never wrapped.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from outrider.cli.text import clean
 
 console = Console(highlight=False)
 
@@ -16,8 +22,10 @@ _COLOURS = {
     "ready": "green",
     "active": "green",
     "measured": "green",
+    "connected": "green",
     "failed": "red",
     "untested": "red",
+    "not connected": "red",
     "degraded": "yellow",
     "estimated": "yellow",
     "stopped": "dim",
@@ -30,22 +38,40 @@ def show_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table; words that name a state get its colour."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(coloured(str(cell)) for cell in row))
-    console.print(table)
+def say(text: str = "", style: str = "") -> None:
+    """Print one line. It is no markup: text from elsewhere cannot style or break it."""
+    console.print(Text(clean(text), style), soft_wrap=True)
 
 
-def coloured(text: str) -> str:
-    """Rich markup of a state word; other text escaped."""
-    from rich.markup import escape
+def say_pairs(pairs: Iterable[tuple[str, str]]) -> None:
+    """Print labelled values under each other; words that name a state get their colour."""
+    shown = list(pairs)
+    width = max(len(label) for label, _ in shown)
+    for label, value in shown:
+        console.print(Text.assemble(f"  {label:<{width}}  ", coloured(value)), soft_wrap=True)
 
-    colour = _COLOURS.get(text)
-    return f"[{colour}]{text}[/{colour}]" if colour else escape(text)
+
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str = "none") -> None:
+    """Print a table, or ``empty`` where there are no rows."""
+    cells = [[clean(str(cell)) for cell in row] for row in rows]
+    if not cells:
+        say(empty, "dim")
+    elif console.is_terminal:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        for column in columns:
+            table.add_column(column, overflow="fold")
+        for row in cells:
+            table.add_row(*(coloured(cell) for cell in row))
+        console.print(table)
+    else:
+        widths = [max(len(row[i]) for row in (list(columns), *cells)) for i in range(len(columns))]
+        for row in (list(columns), *cells):
+            say("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def coloured(text: str) -> Text:
+    """A state word in its colour; other text as it is."""
+    return Text(clean(text), _COLOURS.get(text, ""))
 
 
 def moment(milliseconds: int | None) -> str:
@@ -53,8 +79,3 @@ def moment(milliseconds: int | None) -> str:
     if milliseconds is None:
         return "–"
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def megabytes(count: int) -> str:
-    """Bytes for people."""
-    return f"{count / 1e6:.1f} MB" if count < 1e9 else f"{count / 1e9:.2f} GB"

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from outrider.cli.terminal import console, show_json, show_table
+from outrider.cli.terminal import say, say_pairs, show_json, show_table
 from outrider.client.http import Client
-from outrider.control.processes import Options, Started, ensure_up, supervise, take_down
+from outrider.errors import UsageError
 from outrider.spec.home import Home
+
+if TYPE_CHECKING:
+    from outrider.control.processes import Options, Started  # imported where used: it brings the store with it
+
+_PORT, _API_PORT = 8080, 8081
 
 
 def up(
     foreground: Annotated[bool, typer.Option(help="Stay, restart what dies, take down on Ctrl-C.")] = False,
     host: Annotated[str, typer.Option(help="Address of the gateway. Beyond loopback only with keys.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the gateway.")] = 8080,
-    api_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the controller.")] = 8081,
+    port: Annotated[int, typer.Option(min=1, max=65535, envvar="OUTRIDER_PORT", help="Port of the gateway.")] = _PORT,
+    api_port: Annotated[
+        int, typer.Option(min=1, max=65535, envvar="OUTRIDER_API_PORT", help="Port of the controller.")
+    ] = _API_PORT,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Start controller and gateway where they do not run."""
+    from outrider.control.processes import Options, ensure_up, supervise
+
     home, options = Home.from_environment(), Options(host, port, api_port)
     if foreground:
         supervise(home, options, on_change=_say)
         return
     started = ensure_up(home, options)
     if as_json:
-        show_json({"started": started.started, "gateway": started.gateway_url, "controller": started.api_url})
+        found = {"started": started.started, "already": started.already}
+        show_json({**found, "gateway": started.gateway_url, "controller": started.api_url})
     else:
         _say(started)
 
@@ -37,11 +47,13 @@ def down(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Drain and stop every replica, the gateway and the controller. Specs, revisions and cache stay."""
+    from outrider.control.processes import take_down
+
     stopped = take_down(Home.from_environment(), timeout)
     if as_json:
         show_json({"stopped": stopped})
     else:
-        console.print(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+        say(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
 
 
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -52,35 +64,51 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     if as_json:
         show_json(found | {"items": endpoints})
         return
-    gateway = found["gateway"]
-    connected = "connected" if gateway["connected"] else "not connected"
-    console.print(f"controller {found['controller']['url']} (pid {found['controller']['pid']})")
-    console.print(f"gateway    {gateway['url'] or '–'} ({connected})")
-    console.print(f"home       {found['controller']['home']}")
-    show_table(("endpoint", "state", "replicas"), [(e["name"], e["state"], len(e["replicas"])) for e in endpoints])
+    gateway, controller = found["gateway"], found["controller"]
+    say_pairs(
+        [
+            ("controller", f"{controller['url']} (pid {controller['pid']})"),
+            ("gateway", str(gateway["url"] or "–")),
+            ("", "connected" if gateway["connected"] else "not connected"),
+            ("home", str(controller["home"])),
+            ("version", str(found["version"])),
+        ]
+    )
+    say()
+    rows = [(view["name"], view["state"], len(view["replicas"]), view["url"] or "–") for view in endpoints]
+    show_table(("endpoint", "state", "replicas", "url"), rows, empty="no endpoints; make one: outrider endpoint create")
 
 
 def start_if_needed(client: Client, *, quiet: bool) -> None:
-    """Start this machine's Outrider unless it answers, and say so."""
-    if client.local and not client.reachable():
-        if not quiet:
-            console.print("Nothing runs yet: starting [bold]outrider up[/bold]")
-        started = ensure_up(Home.from_environment(), _options_from_environment())
-        if not quiet:
-            _say(started)
+    """Start this machine's Outrider unless it answers and its gateway is there, and say so."""
+    if not client.local or (client.reachable() and client.status()["gateway"]["connected"]):
+        return
+    from outrider.control.processes import ensure_up
+
+    options = _options_from_environment()
+    if not quiet:
+        say("Outrider is not running: starting outrider up", "bold")
+    started = ensure_up(Home.from_environment(), options)
+    if not quiet:
+        _say(started)
+        say("  end it with: outrider down", "dim")
 
 
 def _options_from_environment() -> Options:
-    return Options(
-        port=int(os.environ.get("OUTRIDER_PORT") or 8080),
-        api_port=int(os.environ.get("OUTRIDER_API_PORT") or 8081),
-    )
+    from outrider.control.processes import Options
+
+    return Options(port=_port("OUTRIDER_PORT", _PORT), api_port=_port("OUTRIDER_API_PORT", _API_PORT))
+
+
+def _port(variable: str, default: int) -> int:
+    text = os.environ.get(variable) or str(default)
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise UsageError(f"{variable} is {text!r}", remedy="Give a port from 1 to 65535.")
+    return int(text)
 
 
 def _say(started: Started) -> None:
-    for name in started.started:
-        url = started.gateway_url if name == "gateway" else started.api_url
-        console.print(f"{name:<10} started, {url}")
-    for name in started.already:
-        url = started.gateway_url if name == "gateway" else started.api_url
-        console.print(f"{name:<10} already up, {url}")
+    urls = {"gateway": started.gateway_url, "controller": started.api_url}
+    for words, names in (("started", started.started), ("already up", started.already)):
+        for name in names:
+            say(f"  {name:<10}  {words}, {urls[name]}")

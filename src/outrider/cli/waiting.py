@@ -1,144 +1,129 @@
-"""Waiting for an endpoint: a line or a bar a stage, and a decision when it is over. The decision is pure."""
+"""Waiting for an endpoint before people's eyes: redrawn on a terminal, a line a stage elsewhere."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
 
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
 from rich.text import Text
 
-from outrider.cli.terminal import console, megabytes
-from outrider.client.http import Client, rebuild
-from outrider.errors import OutriderError, ReplicaFailed, StartTimeout
+from outrider.cli.terminal import console, say
+from outrider.cli.text import clean, size, span
+from outrider.cli.watch import Span, Watch, lines
+from outrider.client.http import Client
+from outrider.client.problems import rebuild
+from outrider.errors import Conflict, OutriderError, ReplicaFailed, StartTimeout
 
-STAGES = ("pending", "preparing", "starting", "warming", "ready")
 _POLL = 0.1
+"""Seconds between two looks: what a person takes for at once."""
+_SHOWN = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What an endpoint's view says of a revision that is awaited."""
-
-    stage: str
-    detail: str
-    done: int | None
-    total: int | None
-    over: bool
-    failed: str | None
-
-
-def look(view: dict[str, Any], revision: int) -> Look:
-    """Read a view while waiting for ``revision``."""
-    present = view.get("revision") or {}
-    if present.get("number") != revision:
-        return Look("failed", "", None, None, True, f"revision {revision} was given up")
-    if present.get("status") == "failed":
-        return Look("failed", "", None, None, True, view.get("reason") or "it failed")
-    if present.get("status") == "active" and view["state"] == "ready":
-        return Look("ready", "", None, None, True, None)
-    replicas = [r for r in view["replicas"] if r["revision"] == revision]
-    if not replicas:
-        return Look("pending", "", None, None, False, None)
-    first = min(replicas, key=lambda r: STAGES.index(r["stage"]) if r["stage"] in STAGES else 0)
-    progress = first.get("progress") or {}
-    stage = first["stage"] if first["stage"] in STAGES else "pending"
-    return Look(stage, first.get("detail") or "", progress.get("done"), progress.get("total"), False, None)
+class _Shown(Protocol):
+    def __call__(self, watch: Watch) -> None: ...
 
 
 def wait_ready(client: Client, view: dict[str, Any], *, timeout: float, quiet: bool) -> dict[str, Any]:
-    """Wait until the wanted revision of an endpoint serves.
+    """Wait until the wanted revision of an endpoint serves; its view then.
 
     Raises:
-        the error that its replica ended with (ReplicaFailed, StartTimeout, WeightsUnavailable, …), its log in details.
+        the error that its replica ended with (ReplicaFailed, StartTimeout, WeightsUnavailable, …), its log in details;
+        StartTimeout: ``timeout`` seconds went by; Conflict: somebody stopped or changed it meanwhile.
     """
-    name, revision = view["name"], view["revision"]["number"]
-    deadline = time.monotonic() + timeout
+    name, start = str(view["name"]), time.monotonic()
+    watch = Watch(name, int(view["revision"]["number"]), start)
     with _display(quiet) as shown:
         while True:
             view = client.endpoint(name)
-            seen = look(view, revision)
-            shown(seen)
-            if seen.over and seen.failed is None:
+            watch = watch.see(view, time.monotonic())
+            shown(watch)
+            if watch.outcome == "ready":
                 return view
-            if seen.over:
-                raise _cause(client, name, revision, seen.failed or "")
-            if time.monotonic() > deadline:
+            if watch.outcome == "failed":
+                raise _cause(client, watch)
+            if watch.outcome == "overtaken":
+                raise Conflict(f"{name} is not waited for any more", why=watch.reason, remedy=_look_at(name))
+            if time.monotonic() - start > timeout:
+                stage = watch.spans[-1].stage if watch.spans else "pending"
                 raise StartTimeout(
-                    f"{name} is not ready after {timeout:g} s",
-                    why=f"it is {seen.stage}",
-                    remedy=f"It goes on: outrider endpoint info {name}",
+                    f"{name} is not ready after {span(timeout)}",
+                    why=f"it is {stage}",
+                    remedy=f"It goes on. {_look_at(name)}",
                 )
             time.sleep(_POLL)
 
 
-def _cause(client: Client, name: str, revision: int, reason: str) -> OutriderError:
-    for event in reversed(client.events(name)):
-        if event["kind"] == "replica_failed" and event["revision"] == revision and event["data"].get("error"):
-            error = rebuild(event["data"]["error"])
-            error.details.setdefault("log", event["data"].get("log", []))
+def _look_at(name: str) -> str:
+    return f"See: outrider endpoint info {name}"
+
+
+def _cause(client: Client, watch: Watch) -> OutriderError:
+    """The error that a replica of the awaited revision ended with, as the event holds it."""
+    for event in reversed(client.events(watch.endpoint)):
+        data = event["data"]
+        if event["kind"] == "replica_failed" and event["revision"] == watch.revision and data.get("error"):
+            error = rebuild(data["error"])
+            error.details.setdefault("log", data.get("log", []))
             return error
-    return ReplicaFailed(f"{name} did not become ready", why=reason, remedy=f"See: outrider endpoint events {name}")
+    why, remedy = watch.reason, f"See: outrider endpoint events {watch.endpoint}"
+    return ReplicaFailed(f"{watch.endpoint} did not become ready", why=why, remedy=remedy)
 
 
-class _display:
-    """A live line per stage on a terminal, plain lines elsewhere, nothing when quiet."""
+@contextmanager
+def _display(quiet: bool) -> Iterator[_Shown]:
+    if quiet:
+        yield lambda watch: None
+    elif console.is_terminal:
+        with Live(console=console, auto_refresh=True, refresh_per_second=12) as live:
+            spinner = Spinner("dots", style="cyan")
+            yield lambda watch: live.update(Padding(drawn(watch, time.monotonic(), spinner), (0, 0, 0, 2)))
+    else:
+        before: list[Watch] = []
 
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet
-        self._named = 0
-        self._start = time.monotonic()
-        self._progress: Progress | None = None
-        self._tasks: dict[str, Any] = {}
+        def print_new(watch: Watch) -> None:
+            for line in lines(before[-1] if before else Watch(watch.endpoint, watch.revision, watch.begun), watch):
+                say(line)
+            before[:] = [watch]
 
-    def __enter__(self) -> Callable[[Look], None]:
-        if self._quiet:
-            return lambda _: None
-        if not console.is_terminal:
-            return self._plain
-        columns: list[ProgressColumn] = [
-            SpinnerColumn(finished_text="[green]✓"),
-            TextColumn("{task.description:<10}"),
-            BarColumn(bar_width=24),
-            _Bytes(),
-            TimeElapsedColumn(),
-        ]
-        self._progress = Progress(*columns, console=console)
-        self._progress.start()
-        return self._live
-
-    def __exit__(self, *_: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-
-    def _plain(self, seen: Look) -> None:
-        # A stage may pass between two looks: it is named all the same.
-        reached = STAGES.index(seen.stage) if seen.stage in STAGES else -1
-        for stage in STAGES[self._named : reached + 1]:
-            console.print(f"{time.monotonic() - self._start:6.1f} s  {stage}")
-        self._named = max(self._named, reached + 1)
-
-    def _live(self, seen: Look) -> None:
-        assert self._progress is not None
-        if seen.failed:
-            return
-        reached = STAGES.index(seen.stage)
-        for stage in STAGES[1 : reached + 1]:
-            if stage not in self._tasks:
-                self._tasks[stage] = self._progress.add_task(stage, total=None)
-        for stage in STAGES[1:reached]:
-            self._progress.update(self._tasks[stage], total=1, completed=1)
-        if seen.stage == "ready":
-            self._progress.update(self._tasks["ready"], total=1, completed=1)
-        elif reached:
-            self._progress.update(self._tasks[seen.stage], total=seen.total, completed=seen.done or 0, refresh=True)
+        yield print_new
 
 
-class _Bytes(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        if task.completed <= 1:
-            return Text("")
-        total = f" / {megabytes(int(task.total))}" if task.total else ""
-        return Text(f"{megabytes(int(task.completed))}{total}")
+def drawn(watch: Watch, now: float, spinner: Spinner) -> Table:
+    """The stages as a table: mark, stage, time, and bytes or what is being done."""
+    table = Table.grid(padding=(0, 1))
+    for column in ("mark", "stage", "time", "what"):
+        table.add_column(justify="right" if column == "time" else "left", no_wrap=True, overflow="ellipsis")
+    if not watch.spans:
+        table.add_row(spinner, "pending", Text(span(now - watch.begun), "dim"), "")
+    for entry in watch.spans[-_SHOWN:]:
+        ended = entry.ended is not None
+        broken = watch.outcome == "failed" and entry is watch.spans[-1]
+        mark = Text("✗", "red") if broken else Text("✓", "green") if ended else spinner
+        seconds = now - watch.begun if entry.stage == "ready" else entry.seconds(now)
+        style = "bold green" if entry.stage == "ready" else "red" if broken else "" if ended else "bold"
+        table.add_row(mark, Text(entry.stage, style), Text(span(seconds), "dim"), _what(entry, now))
+    return table
+
+
+def _what(entry: Span, now: float) -> Table | Text:
+    detail = Text(clean(entry.detail), "dim")
+    if entry.done is None:
+        return detail if entry.ended is None else Text("")
+    if entry.ended is not None:
+        return Text(size(entry.done), "dim")
+    row = Table.grid(padding=(0, 1))
+    for _ in range(4):
+        row.add_column(no_wrap=True, overflow="ellipsis")
+    speed = entry.speed(now)
+    words = f"{size(entry.done)} / {size(entry.total)}" if entry.total else size(entry.done)
+    pace = Text(f"{size(speed)}/s" if speed else "", "dim")
+    bar = ProgressBar(total=entry.total, completed=entry.done, width=24, pulse=not entry.total)
+    row.add_row(bar, words, pace, detail)
+    return row

@@ -1,166 +1,282 @@
-"""A client of the REST API: over the Unix socket of this machine's Outrider, or to another by URL and key."""
+"""``Client``: every call of the REST API, over the local Unix socket or to a remote controller."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Mapping
+from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-from outrider.errors import ControllerUnreachable, OutriderError
-from outrider.spec.home import Home
+from outrider.client.auth import Address
+from outrider.client.problems import rebuild
+from outrider.client.stream import event_data
+from outrider.errors import ControllerUnreachable, InvalidInput, PermissionRefused, Unavailable
+from outrider.spec.names import check_name
 
-_PREFIX = "/api/v1"
-_TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+View = dict[str, Any]
+"""A JSON object of the API; ``docs/reference/openapi.json`` has the shapes."""
+
+_CONNECT = 5.0
+_ANSWER = 60.0
+"""Seconds to wait for an answer. The slowest call reads a ``serve.py`` in a child, which may take 20 s."""
 
 
 class Client:
-    """Speaks to one controller.
+    """Talks to one controller. Not for use by several threads at once.
 
     Args:
         url: of a remote controller; None: ``OUTRIDER_URL``, else the local Unix socket.
         key: for a remote one; None: ``OUTRIDER_KEY``.
+
+    Every method raises the :class:`~outrider.errors.OutriderError` that the controller answered, or
+    ControllerUnreachable where none answers.
     """
 
     def __init__(self, url: str | None = None, key: str | None = None) -> None:
-        url = url or os.environ.get("OUTRIDER_URL")
-        key = key or os.environ.get("OUTRIDER_KEY")
-        self.local = url is None
-        if url is None:
-            transport = httpx.HTTPTransport(uds=str(Home.from_environment().api_socket))
-            self._http = httpx.Client(base_url="http://outrider", transport=transport, timeout=_TIMEOUT)
-        else:
-            headers = {"Authorization": f"Bearer {key}"} if key else {}
-            self._http = httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=_TIMEOUT)
-
-    def close(self) -> None:
-        """Close its connections."""
-        self._http.close()
+        given = {"OUTRIDER_URL": url, "OUTRIDER_KEY": key}
+        self.address = Address.from_environment({**os.environ, **{name: text for name, text in given.items() if text}})
+        path = self.address.socket
+        headers = {"Authorization": f"Bearer {self.address.key}"} if self.address.key else {}
+        self._http = httpx.Client(
+            base_url=self.address.url,
+            headers=headers,
+            timeout=httpx.Timeout(_ANSWER, connect=_CONNECT),
+            transport=httpx.HTTPTransport(uds=str(path)) if path else None,
+            trust_env=path is None,
+        )
 
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    @property
+    def local(self) -> bool:
+        """Whether it speaks to this machine's own controller."""
+        return self.address.local
+
     def reachable(self) -> bool:
-        """Whether a controller answers."""
+        """Whether a controller answers. Raises what is wrong otherwise, such as PermissionRefused or Unauthorized."""
         try:
             self.status()
         except ControllerUnreachable:
             return False
         return True
 
-    def status(self) -> dict[str, Any]:
-        """What is up."""
-        return self._json("GET", "/status")
+    def status(self) -> View:
+        """Version, controller, gateway and counts."""
+        return self._object("GET", "/status")
 
-    def endpoints(self) -> list[dict[str, Any]]:
+    def nodes(self) -> list[View]:
+        """The machines that replicas can run on."""
+        return self._items("/nodes")
+
+    def endpoints(self) -> list[View]:
         """All endpoints."""
-        return list(self._json("GET", "/endpoints")["items"])
+        return self._items("/endpoints")
 
-    def endpoint(self, name: str) -> dict[str, Any]:
-        """One endpoint. Raises EndpointNotFound."""
-        return self._json("GET", f"/endpoints/{quote(name, safe='')}")
+    def endpoint(self, name: str) -> View:
+        """One endpoint."""
+        return self._object("GET", _endpoint(name))
 
-    def put(self, name: str, spec: dict[str, Any], *, create: bool = False) -> dict[str, Any]:
-        """Make an endpoint, or give it a new spec; ``create``: refuse where there is one."""
-        return self._json("PUT", f"/endpoints/{quote(name, safe='')}", json=spec, params={"create": create})
+    def put(
+        self,
+        name: str,
+        spec: Mapping[str, Any],
+        *,
+        create: bool = False,
+        replace_source: bool = False,
+        generation: int | None = None,
+    ) -> View:
+        """Make an endpoint, or give it a new spec.
 
-    def deploy(self, source: str, name: str | None = None) -> dict[str, Any]:
-        """Deploy a ``serve.py``, by default under the name of its App."""
+        Args:
+            create: refuse if there is one already (EndpointExists).
+            replace_source: overwrite an edited ``serve.py`` (else SourceEdited).
+            generation: refuse if the endpoint is at another one (GenerationMismatch).
+        """
+        headers = {} if generation is None else {"If-Match": f'"{generation}"'}
+        query = {"create": create, "replace_source": replace_source}
+        return self._object("PUT", _endpoint(name), params=query, headers=headers, body=dict(spec))
+
+    def delete(self, name: str, *, purge: bool = False) -> None:
+        """Remove an endpoint, its revisions and events; refused (Conflict) without ``purge``."""
+        self._send("DELETE", _endpoint(name), params={"purge": purge})
+
+    def act(self, name: str, action: str, body: View | None = None) -> View:
+        """``stop`` (drain; everything else stays), ``start`` or ``rollback`` (``{"revision": n}``)."""
+        return self._object("POST", f"{_endpoint(name)}:{action}", body=body or {})
+
+    def deploy(self, source: str, name: str | None = None) -> View:
+        """Deploy a ``serve.py`` to the endpoint its App names (it must be ``name`` where given), made if absent."""
         if name is None:
-            return self._json("POST", "/deployments", json={"source": source})
-        path = f"/endpoints/{quote(name, safe='')}/revisions"
-        return self._json("POST", path, json={"source": source}, params={"create": True})
+            return self._object("POST", "/deployments", body={"source": source})
+        return self._object("POST", f"{_endpoint(name)}/revisions", params={"create": True}, body={"source": source})
 
-    def act(self, name: str, action: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """``stop``, ``start`` or ``rollback``."""
-        return self._json("POST", f"/endpoints/{quote(name, safe='')}:{action}", json=body or {})
+    def revisions(self, name: str) -> list[View]:
+        """All revisions of an endpoint, oldest first."""
+        return self._items(f"{_endpoint(name)}/revisions")
 
-    def delete(self, name: str, *, purge: bool) -> None:
-        """Remove an endpoint."""
-        self._request("DELETE", f"/endpoints/{quote(name, safe='')}", params={"purge": purge})
+    def revision(self, name: str, number: str | int = "current") -> View:
+        """One revision (``current``: the wanted one) with its plan and declaration."""
+        return self._object("GET", _revision(name, number))
 
-    def revisions(self, name: str) -> list[dict[str, Any]]:
-        """Its revisions, oldest first."""
-        return list(self._json("GET", f"/endpoints/{quote(name, safe='')}/revisions")["items"])
+    def source(self, name: str, number: str | int = "current") -> str:
+        """The ``serve.py`` of a revision (``current``: the wanted one), to the byte."""
+        return self._send("GET", f"{_revision(name, number)}/source").content.decode()
 
-    def revision(self, name: str, number: str = "current") -> dict[str, Any]:
-        """One revision with its plan."""
-        return self._json("GET", f"/endpoints/{quote(name, safe='')}/revisions/{number}")
-
-    def source(self, name: str, number: str = "current") -> str:
-        """Its ``serve.py``."""
-        return self._request("GET", f"/endpoints/{quote(name, safe='')}/revisions/{number}/source").text
+    def replicas(self, name: str) -> list[View]:
+        """The replicas of an endpoint."""
+        return self._items(f"{_endpoint(name)}/replicas")
 
     def logs(self, name: str, replica: str = "latest", *, tail: int = 200) -> str:
         """The last lines of a replica's log."""
-        path = f"/endpoints/{quote(name, safe='')}/replicas/{quote(replica, safe='')}/logs"
-        return self._request("GET", path, params={"tail": tail}).text
+        path = f"{_endpoint(name)}/replicas/{_segment(replica)}/logs"
+        return self._send("GET", path, params={"tail": tail}).text
 
-    def events(self, name: str, *, after: int = 0, limit: int = 200) -> list[dict[str, Any]]:
-        """What happened, oldest first."""
-        path = f"/endpoints/{quote(name, safe='')}/events"
-        return list(self._json("GET", path, params={"after": after, "limit": limit})["items"])
+    def events(self, name: str, *, after: int = 0, limit: int = 200) -> list[View]:
+        """Events of an endpoint, oldest first: the newest, or the next ones after an id."""
+        return self._items(f"{_endpoint(name)}/events", params={"after": after, "limit": limit})
 
-    def plan(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """What would run, and why."""
-        return self._json("POST", "/plans", json=spec)
-
-    def keys(self) -> list[dict[str, Any]]:
-        """All keys, without secrets."""
-        return list(self._json("GET", "/keys")["items"])
-
-    def create_key(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Make a key; its secret is in the answer."""
-        return self._json("POST", "/keys", json=body)
-
-    def revoke_key(self, name: str) -> dict[str, Any]:
-        """Revoke a key by id or name."""
-        return self._json("DELETE", f"/keys/{quote(name, safe='')}")
-
-    def _json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        return dict(self._request(method, path, **options).json())
-
-    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+    def follow_events(self, name: str, *, after: int = 0) -> Iterator[View]:
+        """Events as they happen, until the caller stops or the controller goes (Unavailable)."""
+        path = f"{_endpoint(name)}/events"
+        headers = {"Accept": "text/event-stream"}
+        timeout = httpx.Timeout(None, connect=_CONNECT)
+        self._require_listener()
         try:
-            response = self._http.request(method, _PREFIX + path, **options)
+            with self._http.stream("GET", path, params={"after": after}, headers=headers, timeout=timeout) as response:
+                if response.is_error:
+                    response.read()
+                self._check(response)
+                for data in event_data(response.iter_lines()):
+                    yield json.loads(data)
         except httpx.TransportError as error:
-            remedy = "Start it with: outrider up" if self.local else "Check OUTRIDER_URL and the network."
-            why = "nothing listens" if isinstance(error, httpx.ConnectError) else type(error).__name__
-            raise ControllerUnreachable("The controller does not answer", why=why, remedy=remedy) from error
-        if response.is_error:
-            raise from_problem(response)
-        return response
+            raise self._unreachable(error) from error
+
+    def plan(self, spec: Mapping[str, Any]) -> View:
+        """What an endpoint of this spec would run, with every reason; nothing is changed."""
+        return self._object("POST", "/plans", body=dict(spec))
+
+    def recipes(self) -> list[View]:
+        """Every recipe known there."""
+        return self._items("/recipes")
+
+    def recipe(self, identifier: str) -> View:
+        """One recipe; ids hold slashes."""
+        return self._object("GET", "/recipes/" + "/".join(_segment(part) for part in identifier.split("/")))
+
+    def keys(self) -> list[View]:
+        """All keys, revoked ones too; never a secret."""
+        return self._items("/keys")
+
+    def create_key(self, body: View) -> View:
+        """Make a key (``name``, ``scopes``, ``endpoints``, ``limits``, ``expires_at``); its ``secret`` is told once."""
+        return self._object("POST", "/keys", body=body)
+
+    def revoke_key(self, name: str) -> View:
+        """Revoke a key by id or name."""
+        return self._object("DELETE", f"/keys/{_segment(name)}")
+
+    def _items(self, path: str, *, params: Mapping[str, Any] | None = None) -> list[View]:
+        items = self._object("GET", path, params=params).get("items")
+        if not isinstance(items, list):
+            raise self._strange("the answer holds no items")
+        return items
+
+    def _object(self, method: str, path: str, **options: Any) -> View:
+        try:
+            answer = self._send(method, path, **options).json()
+        except ValueError as error:
+            raise self._strange("the answer is no JSON") from error
+        if not isinstance(answer, dict):
+            raise self._strange("the answer is no JSON object")
+        return answer
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: View | None = None,
+    ) -> httpx.Response:
+        self._require_listener()
+        try:
+            response = self._http.request(method, path, params=params, headers=headers, json=body)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+        return self._check(response)
+
+    def _check(self, response: httpx.Response) -> httpx.Response:
+        if response.is_success:
+            return response
+        try:
+            problem = response.json()
+        except ValueError:
+            problem = None
+        if isinstance(problem, dict) and "title" in problem:
+            raise rebuild({"status": response.status_code, **problem})
+        raise self._strange(f"it answered {response.status_code} {response.reason_phrase}")
+
+    def _strange(self, why: str) -> Unavailable:
+        return Unavailable(
+            f"What answers at {self.address} is no Outrider controller", why=why, remedy="Check OUTRIDER_URL."
+        )
+
+    def _require_listener(self) -> None:
+        """Look whether the socket answers, since httpcore leaves its own open when it does not."""
+        if self.address.socket is None:
+            return
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(_CONNECT)
+            try:
+                probe.connect(str(self.address.socket))
+            except PermissionError as error:
+                raise PermissionRefused(
+                    f"May not connect to {self.address}",
+                    why=error.strerror,
+                    remedy="Run as the user who started Outrider.",
+                ) from error
+            except OSError as error:
+                raise self._absent() from error
+
+    def _absent(self) -> ControllerUnreachable:
+        remedy = "Start it with: outrider up" if self.local else "Check OUTRIDER_URL, and that it is up there."
+        return ControllerUnreachable("No controller answers", why=f"nothing listens at {self.address}", remedy=remedy)
+
+    def _unreachable(self, error: httpx.TransportError) -> ControllerUnreachable:
+        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+            return self._absent()
+        if isinstance(error, httpx.TimeoutException):
+            why = f"{self.address} took longer than {_ANSWER:g} s"
+            return ControllerUnreachable("The controller does not answer", why=why, remedy="See: outrider status")
+        why = str(error) or type(error).__name__
+        return ControllerUnreachable("The controller went away", why=why, remedy="See: outrider status")
 
 
-def from_problem(response: httpx.Response) -> OutriderError:
-    """The error that the server raised, as the same class."""
-    try:
-        problem = dict(response.json())
-    except ValueError:
-        problem = {"title": f"HTTP {response.status_code}", "detail": response.text[:200]}
-    return rebuild(problem)
+def _endpoint(name: str) -> str:
+    return f"/endpoints/{check_name(name)}"
 
 
-def rebuild(problem: dict[str, Any]) -> OutriderError:
-    """An error from its problem details."""
-    kind = {found.code: found for found in _classes(OutriderError)}.get(problem.get("code", ""), OutriderError)
-    error = OutriderError.__new__(kind)
-    OutriderError.__init__(
-        error,
-        str(problem.get("title", "The request failed")),
-        why=problem.get("detail"),
-        remedy=problem.get("remedy"),
-        details=problem.get("details"),
-    )
-    return error
+def _revision(name: str, number: str | int) -> str:
+    return f"{_endpoint(name)}/revisions/{_segment(str(number))}"
 
 
-def _classes(root: type[OutriderError]) -> Iterator[type[OutriderError]]:
-    yield root
-    for child in root.__subclasses__():
-        yield from _classes(child)
+def _segment(text: str) -> str:
+    if text in ("", ".", ".."):
+        raise InvalidInput(f"{text!r} is no name", remedy="Give the name or id as the listing shows it.")
+    return quote(text, safe="")
