@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -264,6 +265,8 @@ def test_the_engine_dies_with_a_parent_that_is_killed(weights: Weights, launch: 
         try:
             assert select.select([child], [], [], 10)[0], "the engine outlived its parent"
         finally:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(child, signal.SIGKILL)
             os.close(child)
 
 

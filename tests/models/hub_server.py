@@ -14,7 +14,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class Hub(ThreadingHTTPServer):
-    """Serves ``files`` as ``org/model``; ``break_at`` cuts the next download there; ``hold_at`` stops it there."""
+    """Serves ``files`` as ``org/model``; ``break_at`` cuts, ``hold_at`` stops the next download."""
 
     daemon_threads = True
 

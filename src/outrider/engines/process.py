@@ -68,7 +68,7 @@ class EngineProcess:
                 )
         except OSError as error:
             raise ReplicaFailed(
-                f"Could not start {argv[0]}", why=error.strerror, remedy="Check the engine's environment."
+                f"Could not start {argv[0]}", why=error.strerror or str(error), remedy="Check the engine's environment."
             ) from error
 
     @property

@@ -58,7 +58,7 @@ class Weights:
                     return self._in_place(source.path, cache, report)
                 return self._fetched(str(source), source, cache, report)
             except WeightsUnavailable as error:
-                tried[reference] = str(error)
+                tried[reference] = str(error).rstrip(".")
         raise WeightsUnavailable(
             "None of the sources has the weights",
             why="; ".join(f"{reference}: {answer}" for reference, answer in tried.items()),
