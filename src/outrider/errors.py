@@ -353,8 +353,3 @@ class StartTimeout(ReplicaFault):
     """The replica was not ready within ``startup_timeout``."""
 
     code = "start_timeout"
-
-
-def table(root: type[OutriderError] = OutriderError) -> list[type[OutriderError]]:
-    """Every class of the tree, parents before children, in the order they are written."""
-    return [root, *(kind for child in root.__subclasses__() for kind in table(child))]

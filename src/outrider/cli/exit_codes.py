@@ -9,8 +9,13 @@ _WORDS = {1: "internal error, or one that has no number of its own", 130: "inter
 
 def families() -> dict[int, type[OutriderError]]:
     """Exit code → the class that introduces it."""
-    found = {kind.exit_code: kind for kind in OutriderError.__subclasses__()}
+    found = {kind.exit_code: kind for kind in _children(OutriderError)}
     return dict(sorted(found.items()))
+
+
+def _children(kind: type[OutriderError]) -> list[type[OutriderError]]:
+    # Those of the one tree: a class that some imported module derives for itself would come and go with the imports.
+    return [child for child in kind.__subclasses__() if child.__module__ == OutriderError.__module__]
 
 
 def epilog() -> str:
@@ -34,7 +39,7 @@ def page() -> str:
         f"| 1 | `{OutriderError.code}` | {OutriderError.status} | {_WORDS[1]} |",
     ]
     for kind in families().values():
-        lines += [_row(kind), *(_row(child) for child in kind.__subclasses__())]
+        lines += [_row(kind), *(_row(child) for child in _children(kind))]
     lines.append(f"| 130 | | | {_WORDS[130]} |")
     how = "python -m outrider.cli.exit_codes > docs/reference/exit-codes.md"
     return "\n".join([*lines, "", f"Made from `src/outrider/errors.py` by `{how}`.", ""])
