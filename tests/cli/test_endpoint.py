@@ -108,6 +108,7 @@ def test_a_failed_create_exits_with_the_replicas_error_and_leaves_nothing(
     done = outrider(*_CREATE)
     assert done.code == exit_code
     assert done.err.startswith("error: It broke\n  why:  why\n  next: do this\n")
+    assert "small was removed again" in done.err
     assert done.err.endswith("    first\n    last words\n")
     assert not api.exists
     calls = controller.calls()

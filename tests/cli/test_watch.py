@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import io
 
+import pytest
+from rich.console import Console
+from rich.spinner import Spinner
+
+from outrider.cli.waiting import drawn
 from outrider.cli.watch import Watch, lines
 from tests.cli.api import READY, Look, look
 
@@ -92,3 +97,23 @@ def test_each_stage_gives_one_line() -> None:
         ["5.0", "s", "warming"],
         ["5.0", "s", "ready"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("looks", "shown"),
+    [
+        ([look()], ["pending"]),
+        ([look("preparing", done=1), look("preparing", done=49_181_216)], ["preparing", "49.2 MB / 98.4 MB"]),
+        ([look("preparing", detail="[/x] \x1b[2J hostile")], ["[/x]", "hostile"]),
+        ([look("starting"), READY], ["✓ preparing", "✓ ready"]),
+        ([look(status="failed", state="failed")], ["✗ pending"]),
+        ([look("warming"), look(status="failed", state="failed")], ["✓ starting", "✗ warming"]),
+    ],
+)
+def test_what_is_drawn(looks: list[Look], shown: list[str]) -> None:
+    console = Console(file=io.StringIO(), width=100)
+    with console.capture() as captured:
+        console.print(drawn(_seen(*looks), 9.0, Spinner("dots")))
+    for text in shown:
+        assert text in captured.get()
+    assert "\x1b" not in captured.get()

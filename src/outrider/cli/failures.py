@@ -28,6 +28,8 @@ def show(error: OutriderError, *, as_json: bool) -> None:
         lines.append(f"  why:  {clean(error.why)}")
     if error.remedy:
         lines.append(f"  next: {clean(error.remedy)}")
+    if error.details.get("removed"):
+        lines.append(f"  note: {clean(str(error.details['removed']))} was removed again; nothing half-made is left")
     log = error.details.get("log")
     if isinstance(log, list) and log:
         lines += ["  log:", *(f"    {clean(str(line))}" for line in log[-_LOG_SHOWN:])]

@@ -68,8 +68,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     say_pairs(
         [
             ("controller", f"{controller['url']} (pid {controller['pid']})"),
-            ("gateway", str(gateway["url"] or "–")),
-            ("", "connected" if gateway["connected"] else "not connected"),
+            ("gateway", f"{gateway['url'] or '–'} ({'connected' if gateway['connected'] else 'not connected'})"),
             ("home", str(controller["home"])),
             ("version", str(found["version"])),
         ]

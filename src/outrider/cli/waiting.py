@@ -101,7 +101,8 @@ def drawn(watch: Watch, now: float, spinner: Spinner) -> Table:
     for column in ("mark", "stage", "time", "what"):
         table.add_column(justify="right" if column == "time" else "left", no_wrap=True, overflow="ellipsis")
     if not watch.spans:
-        table.add_row(spinner, "pending", Text(span(now - watch.begun), "dim"), "")
+        mark: Text | Spinner = Text("✗", "red") if watch.outcome == "failed" else spinner
+        table.add_row(mark, "pending", Text(span(now - watch.begun), "dim"), "")
     for entry in watch.spans[-_SHOWN:]:
         ended = entry.ended is not None
         broken = watch.outcome == "failed" and entry is watch.spans[-1]
