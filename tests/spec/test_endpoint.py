@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from outrider.errors import InvalidName, InvalidSpec
 from outrider.spec.endpoint import Endpoint, load_yaml, parse
@@ -61,7 +65,9 @@ def test_every_bad_field_is_named() -> None:
     assert found["modle"]["nearest"] == "model"
     assert found["task"]["nearest"] == "generate"
     assert found["scaling.min_replica"]["nearest"] == "min_replicas"
-    assert "not-a-label" in found["name"]["message"]
+    assert "Try 'not-a-label'" in found["name"]["message"]
+    assert found["name"]["nearest"] == "not-a-label"
+    assert "did you mean 'generate'" in found["task"]["message"]
 
 
 @pytest.mark.parametrize("text", ["- a\n- b", "model: [unclosed", "just words", "model: 3"])
@@ -90,3 +96,70 @@ def test_schema_describes_every_field() -> None:
     assert all(
         value.get("description") or "$ref" in value or "allOf" in value for value in schema["properties"].values()
     )
+
+
+KEYS = sorted(Endpoint.model_fields)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=8), inner),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=8), JSON, max_size=5))
+def test_any_data_is_a_spec_or_names_its_bad_fields(data: dict[str, Any]) -> None:
+    try:
+        spec = parse(data)
+    except InvalidSpec as error:
+        assert error.problems
+        assert all(problem["field"] and problem["message"] and problem["allowed"] for problem in error.problems)
+        unknown = {key or "''" for key in data if key not in KEYS}
+        assert unknown <= {problem["field"] for problem in error.problems}
+    else:
+        assert parse(spec.model_dump(mode="json")) == spec
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_specs_or_one_error(text: str) -> None:
+    try:
+        load_yaml(text)
+    except InvalidSpec as error:
+        assert error.problems
+
+
+@given(st.text(min_size=1, max_size=300))
+def test_every_model_makes_a_valid_name(model: str) -> None:
+    assert check_name(name_for_model(model))
+
+
+@pytest.mark.parametrize("word", ["off", "'off'", "{source: off}", "auto", "hf:org/drafter"])
+def test_a_drafter_is_written_as_a_word(word: str) -> None:
+    (spec,) = load_yaml(f"model: a/b\ndrafter: {word}")
+    assert spec.drafter.source in ("off", "auto", "hf:org/drafter")
+    assert ("off" in word) == (spec.drafter.source == "off")
+
+
+def test_a_key_stands_once() -> None:
+    with pytest.raises(InvalidSpec, match="'model' stands twice"):
+        load_yaml("model: a/b\nmodel: c/d")
+
+
+def test_every_document_is_checked() -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        load_yaml("model: a/b\ntask: x\n---\nmodel: c/d\n---\nmdel: e/f")
+    messages = [problem["message"] for problem in caught.value.problems]
+    assert [m.partition(":")[0] for m in messages] == ["document 1", "document 3", "document 3"]
+
+
+def test_fields_that_do_not_go_together() -> None:
+    for bad in (
+        {"scaling": {"min_replicas": 3, "max_replicas": 2}},
+        {"resources": {"port": 80}, "scaling": {"min_replicas": 2}},
+    ):
+        with pytest.raises(InvalidSpec):
+            parse({"model": "a/b", **bad})
+
+
+def test_the_schema_takes_sizes_as_text() -> None:
+    memory = Endpoint.model_json_schema()["$defs"]["Resources"]["properties"]["memory"]
+    assert {"type": "string"} in memory["anyOf"][0]["anyOf"]

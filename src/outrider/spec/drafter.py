@@ -9,23 +9,27 @@ from pydantic import field_validator, model_validator
 
 from outrider.spec.base import SpecModel
 
-_WORDS = ("auto", "off", "ngram", "mtp")
+WORDS = ("auto", "off", "ngram", "mtp")
+"""The drafters that are named by a word; all others are references."""
 
 
 class Drafter(SpecModel):
-    """``auto`` (the recipe's, where it pays), ``off``, ``ngram``, ``mtp``, ``hf:…`` or ``path:…``."""
+    """``auto`` (the recipe's, where it pays), ``off``, ``ngram``, ``mtp``, ``hf:…``, ``path:…``; a bare string does."""
 
     source: str = "auto"
-    """Default auto: speculation is used where the recipe's curve says that it pays."""
+    """A word or a reference. auto: speculation is used where the recipe says that it pays, since where it does not it
+    makes every token slower."""
 
     @model_validator(mode="before")
     @classmethod
     def _shorthand(cls, value: Any) -> Any:
+        if value is False:  # what YAML 1.1 readers make of a bare `off`
+            return {"source": "off"}
         return {"source": value} if isinstance(value, str) else value
 
     @field_validator("source")
     @classmethod
     def _known(cls, value: str) -> str:
-        if value not in _WORDS and not re.match(r"(hf|path):.", value):
-            raise ValueError(f"one of {', '.join(_WORDS)}, hf:… or path:…")
+        if value not in WORDS and not (re.fullmatch(r"(hf|path):\S.*", value) and value.isprintable()):
+            raise ValueError(f"one of {', '.join(WORDS)}, hf:org/name or path:/file")
         return value

@@ -11,4 +11,4 @@ class Regions(SpecModel):
     routing: str | None = None
     """Where requests enter. None: where the gateway is."""
     compute: tuple[str, ...] = ()
-    """Where replicas may run. Empty: anywhere."""
+    """Where replicas may run. Empty: anywhere, the least that limits the planner."""
