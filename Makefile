@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint format types layers pytest openapi clean
+.PHONY: demo test lint format types layers pytest openapi bench-capacity clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -28,6 +28,9 @@ layers: $(STAMP)
 
 pytest: $(STAMP)
 	$(BIN)/python -m pytest --cov --cov-report=term -p randomly
+
+bench-capacity: $(STAMP)
+	$(BIN)/python benchmarks/capacity/measure.py smollm2-135m-instruct/llamacpp-cpu --concurrency 1 2 4
 
 openapi: $(STAMP)
 	$(BIN)/python scripts/openapi > docs/reference/openapi.json

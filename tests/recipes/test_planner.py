@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from outrider.engines.llamacpp import LlamaCpp
 from outrider.errors import InvalidInput, InvalidRecipe, InvalidSpec, RecipeNotFound, UnknownModel
 from outrider.recipes.explain import Line, explain
+from outrider.recipes.flags import LLAMACPP_ARGUMENTS
 from outrider.recipes.library import SHIPPED, load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
@@ -74,7 +78,7 @@ def test_a_file_without_a_recipe_is_planned_from_its_facts() -> None:
 
 def test_what_does_not_fit_says_how_much_is_missing() -> None:
     small = MACHINE.model_copy(update={"memory_bytes": 2**28})
-    with pytest.raises(InvalidInput, match="GiB more than there are"):
+    with pytest.raises(InvalidInput, match="MiB more than this machine has"):
         planned(small)
 
 
@@ -103,3 +107,75 @@ def test_a_bad_recipe_names_file_and_fields(tmp_path: Path) -> None:
 def test_an_unknown_recipe_names_the_nearest() -> None:
     with pytest.raises(RecipeNotFound, match="smollm2-135m-instruct/llamacpp-cpu"):
         load_catalog([]).get("smollm2-135m/llamacpp-cpu")
+
+
+def test_an_unfit_context_names_the_largest_that_fits() -> None:
+    small = MACHINE.model_copy(update={"memory_bytes": 800 * 2**20})
+    with pytest.raises(InvalidInput) as caught:
+        planned(small)
+    found = re.search(r"flags.context to (\d+)", caught.value.remedy or "")
+    assert found
+    context = int(found[1])
+    assert planned(small, flags={"context": context}).server.memory is not None
+    with pytest.raises(InvalidInput):
+        planned(small, flags={"context": context + 256})
+
+
+@pytest.mark.parametrize("mib", range(200, 2000, 150))
+def test_more_memory_never_turns_yes_into_no(mib: int) -> None:
+    def fits(amount: int) -> bool:
+        try:
+            planned(MACHINE.model_copy(update={"memory_bytes": amount * 2**20}))
+        except InvalidInput:
+            return False
+        return True
+
+    assert fits(mib + 150) or not fits(mib)
+
+
+def test_every_bad_flag_is_named_at_once() -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        planned(flags={"contxt": 512, "threads": "many", "slots": 0, "context": 9000, "embeddings": 1})
+    found = {problem["field"]: problem for problem in caught.value.problems}
+    assert set(found) == {"flags.contxt", "flags.threads", "flags.slots", "flags.context", "flags.embeddings"}
+    assert found["flags.contxt"]["nearest"] == "context"
+
+
+def test_the_objective_decides_the_target_by_the_curve() -> None:
+    curve = load_catalog([]).get("smollm2-135m-instruct/llamacpp-cpu").capacity_curve
+    assert planned().server.target_concurrency == curve[-1].concurrency
+    bound = curve[0].ttft_p95
+    assert bound is not None
+    tight = planned(objective={"ttft": bound * 1.01})
+    assert tight.server.target_concurrency == curve[0].concurrency
+    assert tight.expected == curve[0]
+    impossible = planned(objective={"ttft": 0.001})
+    assert [i.field for i in impossible.ignored] == ["objective.ttft"]
+    assert "lightest" in impossible.ignored[0].reason
+
+
+def test_weights_of_the_user_replace_the_sources_and_are_not_pinned() -> None:
+    made = planned(weights="hf:me/tuned@main#x.gguf")
+    assert made.weights.sources == ("hf:me/tuned@main#x.gguf",)
+    assert made.weights.sha256 is None
+    (decision,) = [d for d in made.decisions if d.choice == "weights"]
+    assert "not pinned" in decision.reason and decision.rejected
+
+
+def test_all_sources_of_the_shipped_recipe_are_one_pinned_file() -> None:
+    made = planned()
+    assert [source.partition(":")[0] for source in made.weights.sources] == ["package", "hf"]
+    assert made.weights.sha256 == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+
+def test_measured_needs_its_evidence(tmp_path: Path) -> None:
+    text = (SHIPPED / "smollm2.yaml").read_text()
+    kept = [line for line in text.splitlines() if not line.startswith("  command:")]
+    (tmp_path / "mine.yaml").write_text("\n".join(kept))
+    with pytest.raises(InvalidRecipe, match="measured needs when, tool, command and machine"):
+        load_catalog([tmp_path])
+
+
+def test_flags_are_the_engines_arguments() -> None:
+    own = set(inspect.signature(LlamaCpp.__init__).parameters) - {"self", "weights", "environment", "warm_up", "extra"}
+    assert set(LLAMACPP_ARGUMENTS) == own

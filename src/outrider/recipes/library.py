@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import yaml
 from pydantic import ValidationError
 
-from outrider.errors import InvalidRecipe, Problem, RecipeNotFound
+from outrider.errors import InvalidRecipe, InvalidSpec, Problem, RecipeNotFound
 from outrider.recipes.schema import Recipe
+from outrider.spec.documents import read_documents
 from outrider.spec.problems import problems
 
 SHIPPED = Path(__file__).with_name("catalog")
+"""The directory of the recipes that ship with Outrider."""
 
 
 class Catalog:
-    """Recipes by id and by model; ``directories`` says where they came from."""
+    """Recipes by id and by model. Of two recipes with one id the first wins.
+
+    Args:
+        recipes: in the order of their directories.
+        directories: where they came from, in words for people.
+    """
 
     def __init__(self, recipes: Sequence[Recipe], directories: Sequence[str]) -> None:
         self._recipes = {recipe.id: recipe for recipe in reversed(recipes)}
@@ -41,11 +47,13 @@ class Catalog:
         wanted = model.lower()
         return [r for r in self.all() if wanted in {name.lower() for name in (r.model.id, *r.model.aliases)}]
 
-    def nearest_model(self, model: str) -> str | None:
-        """The known model whose name is nearest."""
+    def nearest_models(self, model: str) -> list[str]:
+        """Up to three known models whose names, or last parts of names, are near; the nearest first."""
         names = {name.lower(): r.model.id for r in self.all() for name in (r.model.id, *r.model.aliases)}
-        near = difflib.get_close_matches(model.lower(), names, 1)
-        return names[near[0]] if near else None
+        names |= {r.model.id.rpartition("/")[2].lower(): r.model.id for r in self.all()}
+        near = difflib.get_close_matches(model.lower(), names, 5)
+        near += difflib.get_close_matches(model.rpartition("/")[2].lower(), names, 5)
+        return list(dict.fromkeys(names[name] for name in near))[:3]
 
 
 def load_catalog(extra: Sequence[Path] | None = None) -> Catalog:
@@ -54,35 +62,48 @@ def load_catalog(extra: Sequence[Path] | None = None) -> Catalog:
     Raises:
         InvalidRecipe: a file breaks the schema; it and every bad field are named.
     """
-    own = _own_directories() if extra is None else list(extra)
-    directories = [*own, SHIPPED]
+    own = own_directories(os.environ) if extra is None else list(extra)
     recipes = [
-        recipe for directory in directories for path in sorted(directory.glob("*.yaml")) for recipe in read(path)
+        recipe for directory in (*own, SHIPPED) for path in sorted(directory.glob("*.yaml")) for recipe in read(path)
     ]
     return Catalog(recipes, [str(directory) for directory in own] + ["the catalog that ships with Outrider"])
 
 
 def read(path: Path) -> list[Recipe]:
-    """The recipes of one file, one a document. Raises InvalidRecipe."""
-    found = []
+    """The recipes of one file, one a document. Raises InvalidRecipe with every bad field of every document."""
     try:
-        documents = [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidRecipe(f"{path.name} cannot be read", why=str(error).replace("\n", " ")) from error
+        documents = read_documents(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRecipe(f"{path} cannot be read", why=str(error).replace("\n", " ")) from error
+    except InvalidSpec as error:
+        raise _invalid(path, error.problems) from error
+    found: list[Recipe] = []
+    bad: list[Problem] = []
     for document in documents:
         try:
             found.append(Recipe.model_validate(document))
         except ValidationError as error:
-            bad: list[Problem] = problems(Recipe, error.errors())
-            raise InvalidRecipe(
-                f"{path.name} is no recipe",
-                why="; ".join(problem["message"] for problem in bad),
-                remedy="Correct the fields; docs/guides/recipes.md has the schema.",
-                details={"problems": [dict(problem) for problem in bad]},
-            ) from error
+            whose = f"{document['id']}: " if isinstance(document.get("id"), str) and len(documents) > 1 else ""
+            bad += [Problem({**p, "message": f"{whose}{p['message']}"}) for p in problems(Recipe, error.errors())]
+    ids = [recipe.id for recipe in found]
+    if twice := sorted({name for name in ids if ids.count(name) > 1}):
+        bad.append(Problem(field="id", value=twice[0], message=f"id = {twice[0]!r}: stands twice in the file"))
+    if bad:
+        raise _invalid(path, bad)
     return found
 
 
-def _own_directories() -> list[Path]:
-    named = [Path(part).expanduser() for part in os.environ.get("OUTRIDER_RECIPES", "").split(":") if part]
-    return [*named, Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "outrider/recipes"]
+def own_directories(environ: Mapping[str, str]) -> list[Path]:
+    """Where users keep recipes: ``OUTRIDER_RECIPES`` in its order, then ``outrider/recipes`` of their configuration."""
+    named = [Path(part).expanduser() for part in environ.get("OUTRIDER_RECIPES", "").split(":") if part]
+    configured = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME") or Path.home()) / ".config")
+    return [*named, Path(configured) / "outrider/recipes"]
+
+
+def _invalid(path: Path, bad: Sequence[Problem]) -> InvalidRecipe:
+    return InvalidRecipe(
+        f"{path} holds no valid recipe",
+        why="; ".join(problem["message"] for problem in bad),
+        remedy="Correct these fields, or move the file away; docs/guides/recipes.md has the schema.",
+        details={"file": str(path), "problems": [dict(problem) for problem in bad]},
+    )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
-
-from outrider.recipes.schema import FlagValue, Provenance, Speculation
+from outrider.recipes.flags import FlagValue
+from outrider.recipes.schema import CapacityPoint, EngineEnvironment, Provenance, Sha256, Speculation
 from outrider.spec.base import SpecModel
 
 
@@ -14,7 +13,7 @@ class Flag(SpecModel):
     """One engine flag of the plan."""
 
     name: str
-    value: FlagValue | None
+    value: FlagValue
     reason: str
 
 
@@ -28,9 +27,10 @@ class Decision(SpecModel):
 
 
 class Ignored(SpecModel):
-    """Something the spec says and this placement cannot honour."""
+    """Something the spec says that this placement or version cannot honour."""
 
     field: str
+    """Dotted path in the spec."""
     value: str
     reason: str
 
@@ -39,33 +39,54 @@ class WeightsPlan(SpecModel):
     """Sources of one file, in order, and the SHA-256 that it must have; None: not pinned."""
 
     sources: tuple[str, ...]
-    sha256: str | None
+    sha256: Sha256 | None
     bytes: int | None
 
 
-class EnvironmentPlan(SpecModel):
-    """The engine's Python; empty packages: Outrider's own."""
+class ServerPlan(SpecModel):
+    """The arguments of ``@app.server``; None or a default is not written into ``serve.py``. Units as there."""
 
-    python: str | None = None
-    packages: tuple[str, ...] = ()
-    env: dict[str, str] = Field(default_factory=dict)
+    gpu: str | None = None
+    cpu: float | None = None
+    memory: int | None = None
+    port: int | None = None
+    routing_region: str | None = None
+    compute_region: str | None = None
+    target_concurrency: float | None = None
+    max_concurrency: int | None = None
+    min_replicas: int = 1
+    max_replicas: int | None = None
+    buffer_replicas: int = 0
+    scaleup_window: float = 30.0
+    scaledown_window: float = 300.0
+    startup_timeout: float = 600.0
+    exit_grace_period: float = 30.0
+    unauthenticated: bool = False
 
 
 class Plan(SpecModel):
     """The recipe chosen for this endpoint on this inventory, with every reason."""
 
     endpoint: str
+    """The endpoint's name."""
     model: str
     task: Literal["generate", "embed"]
     recipe: str
     recipe_version: int
     provenance: Provenance
+    """The recipe's: who says that this works, and how it was found."""
     engine: Literal["sglang", "vllm", "llamacpp"]
     engine_version: str
+    """The version that the recipe was made with."""
     flags: tuple[Flag, ...]
-    environment: EnvironmentPlan
+    environment: EngineEnvironment
     weights: WeightsPlan
-    server: dict[str, Any]
+    server: ServerPlan
+    warm_up: tuple[dict[str, Any], ...]
+    """Requests that must have worked once before users' requests come."""
     speculation: Speculation
+    """Which drafter, and why."""
+    expected: CapacityPoint | None = None
+    """The measured point nearest below the planned concurrency. None: nothing is known of its speed."""
     decisions: tuple[Decision, ...]
     ignored: tuple[Ignored, ...] = ()

@@ -1,48 +1,44 @@
-"""Which recipe serves an endpoint on this machine, and with what. Pure: the same inputs give the same plan."""
+"""What serves an endpoint on this machine, and with what. Pure: the same inputs give the same plan."""
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
-from outrider.errors import InvalidInput, Problem, UnknownModel
-from outrider.errors import InvalidSpec as _InvalidSpec
+from outrider.engines.warmup import default_payloads
+from outrider.errors import InvalidInput, InvalidSpec, Problem
+from outrider.recipes import capacity
+from outrider.recipes.choice import choose
+from outrider.recipes.flags import ENGINES, complaint
 from outrider.recipes.library import Catalog
-from outrider.recipes.memory import kv_bytes, need
-from outrider.recipes.plan import Decision, EnvironmentPlan, Flag, Ignored, Plan, WeightsPlan
-from outrider.recipes.schema import (
-    Hardware,
-    Limits,
-    Provenance,
-    ReasonedFlag,
-    Recipe,
-    RecipeEngine,
-    RecipeModel,
-    Speculation,
-    WeightsSource,
-)
+from outrider.recipes.memory import Need, largest_context, need
+from outrider.recipes.plan import Decision, Flag, Ignored, Plan, ServerPlan, WeightsPlan
+from outrider.recipes.schema import Recipe, Speculation
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
+
+_MIB = 2**20
 
 
 def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None = None) -> Plan:
     """Plan an endpoint.
 
     Args:
-        facts: read from the endpoint's own weights, where it names a file; with them a model without a recipe can be
-            planned too, marked ``estimated``.
+        facts: read from the endpoint's own weights, where it names a file; with them a GGUF model without a recipe can
+            be planned too, marked ``estimated``.
 
     Raises:
-        UnknownModel: no recipe and no facts. InvalidInput: nothing fits; says what is missing. InvalidSpec: a flag that
-            the engine does not have.
+        UnknownModel: no recipe and no facts. RecipeNotFound: no recipe of the id that the endpoint names.
+        InvalidInput: nothing fits; says what is missing and the smallest change that fits.
+        InvalidSpec: flags that the engine does not have or that cannot have such values.
     """
-    recipe, chosen = _choose(endpoint, inventory, catalog, facts)
+    recipe, chosen = choose(endpoint, inventory, catalog, facts)
     flags, flag_decisions = _flags(endpoint, recipe)
     values = {flag.name: flag.value for flag in flags}
-    memory = _fit(recipe, values, inventory)
-    weights, weights_decision = _weights(endpoint, recipe)
-    server, server_decisions = _server(endpoint, recipe, values, memory)
+    weights, weights_decision = _weights(endpoint, recipe, facts)
+    known = facts if endpoint.weights and facts is not None else recipe.model.facts
+    memory, memory_decision = _memory(endpoint, inventory, known, weights, values)
+    target, load_decisions = _load(endpoint, recipe, values)
     speculation, drafting = _speculation(endpoint, recipe)
     return Plan(
         endpoint=endpoint.label,
@@ -54,178 +50,205 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
         engine=recipe.engine.name,
         engine_version=recipe.engine.version,
         flags=flags,
-        environment=EnvironmentPlan(
-            python=recipe.engine.python, packages=recipe.engine.packages, env=recipe.engine.env
-        ),
+        environment=recipe.engine.environment,
         weights=weights,
-        server=server,
+        server=_server(endpoint, recipe, values, memory, target),
+        warm_up=recipe.warm_up or default_payloads(embeddings=bool(values.get("embeddings"))),
         speculation=speculation,
-        decisions=(chosen, weights_decision, *flag_decisions, *server_decisions, drafting),
-        ignored=_ignored(endpoint, inventory),
-    )
-
-
-def _choose(
-    endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None
-) -> tuple[Recipe, Decision]:
-    candidates = [catalog.get(endpoint.recipe)] if endpoint.recipe else catalog.for_model(endpoint.model)
-    rejected: list[str] = []
-    for recipe in candidates:
-        reason = _unfit(recipe, endpoint, inventory)
-        if reason is None:
-            why = "you named it" if endpoint.recipe else f"it is made for {recipe.model.id} and fits this machine"
-            status = f"{why}; provenance: {recipe.provenance.status}"
-            return recipe, Decision(choice="recipe", value=recipe.id, reason=status, rejected=tuple(rejected))
-        rejected.append(f"{recipe.id}: {reason}")
-    if candidates:
-        raise InvalidInput(
-            f"No recipe for {endpoint.model} fits",
-            why="; ".join(rejected),
-            remedy="Change what the reasons name, or add a recipe of your own.",
-        )
-    if facts is not None and facts.format == "gguf":
-        recipe = _synthesised(endpoint, facts)
-        reason = "no recipe names the model; this one is estimated from the file's header"
-        return recipe, Decision(choice="recipe", value=recipe.id, reason=reason)
-    raise _unknown(endpoint, catalog)
-
-
-def _unknown(endpoint: Endpoint, catalog: Catalog) -> UnknownModel:
-    near = catalog.nearest_model(endpoint.model)
-    tried = [*(f"{directory}: no recipe" for directory in catalog.directories), "facts of the model: no file was given"]
-    hint = f"Did you mean {near}? " if near else ""
-    return UnknownModel(
-        f"Nothing is known of the model {endpoint.model!r}",
-        why="tried " + "; ".join(tried),
-        remedy=f"{hint}Name a GGUF file with --weights path:FILE, or put a recipe in ~/.config/outrider/recipes"
-        " (docs/guides/recipes.md).",
-        details={"tried": tried, "nearest": near},
-    )
-
-
-def _unfit(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> str | None:
-    if endpoint.engine and endpoint.engine != recipe.engine.name:
-        return f"its engine is {recipe.engine.name}, you asked for {endpoint.engine}"
-    if endpoint.task not in recipe.tasks:
-        return f"it does not serve the task {endpoint.task}"
-    if recipe.hardware.kind == "gpu" and not inventory.gpus:
-        return f"it needs {recipe.hardware.count} × {recipe.hardware.gpu}; this machine has no GPU"
-    return None
-
-
-def _synthesised(endpoint: Endpoint, facts: ModelFacts) -> Recipe:
-    context = min(facts.context_length or 4096, 4096)
-    reference = endpoint.weights or endpoint.model
-    return Recipe(
-        schema_version=1,
-        id=f"{endpoint.label}/estimated",
-        version=1,
-        model=RecipeModel(id=endpoint.model, facts=facts),
-        precision=facts.quantisation or "unknown",
-        weights=(WeightsSource(reference=reference, bytes=facts.file_bytes),),
-        hardware=Hardware(kind="cpu", min_memory_bytes=facts.file_bytes or 0),
-        engine=RecipeEngine(name="llamacpp", version="any"),
-        tasks=("generate", "embed"),
-        flags={
-            "threads": ReasonedFlag(value=1, reason="llama.cpp's threads spin while they wait; safe on a busy machine"),
-            "slots": ReasonedFlag(value=2, reason="two requests at once until a measurement says more"),
-            "context": ReasonedFlag(value=context, reason="tokens a request may hold; the model's own up to 4,096"),
-        },
-        speculation=Speculation(method="off", reason="no drafter is known for this model"),
-        limits=Limits(max_context=facts.context_length or context, max_concurrency=2),
-        provenance=Provenance(status="estimated", when=date(2026, 11, 30), note="made from the file's header"),
-        stale_after=date(2027, 5, 31),
+        expected=target.point if target else None,
+        decisions=(
+            chosen,
+            _engine(endpoint, recipe, inventory),
+            weights_decision,
+            *flag_decisions,
+            memory_decision,
+            *load_decisions,
+            drafting,
+        ),
+        ignored=_ignored(endpoint, inventory, values, target),
     )
 
 
 def _flags(endpoint: Endpoint, recipe: Recipe) -> tuple[tuple[Flag, ...], list[Decision]]:
+    """The recipe's flags under the endpoint's own, all of them checked."""
     flags = {name: Flag(name=name, value=flag.value, reason=flag.reason) for name, flag in recipe.flags.items()}
     decisions = []
     if endpoint.task == "embed":
-        reason = "the task is embed; chat goes on working"
-        flags["embeddings"] = Flag(name="embeddings", value=True, reason=reason)
+        flags["embeddings"] = Flag(name="embeddings", value=True, reason="the task is embed; chat goes on working")
     for name, value in endpoint.flags.items():
-        if name not in flags and name != "embeddings":
-            problem = Problem(field=f"flags.{name}", value=value, message=f"flags.{name}: the recipe has no such flag")
-            raise _InvalidSpec(
-                f"{recipe.engine.name} has no flag {name!r}",
-                [problem],
-                remedy=f"Known: {', '.join(flags)}, embeddings.",
-            )
-        before = flags[name].value if name in flags else None
-        flags[name] = Flag(name=name, value=value, reason=f"set by you (the recipe says {before})")
-        decisions.append(
-            Decision(
-                choice=f"flag {name}", value=str(value), reason="set by you", rejected=(f"{before}: the recipe's",)
-            )
-        )
+        before = f"{flags[name].value!r}" if name in flags else "the engine's default"
+        flags[name] = Flag(name=name, value=value, reason=f"set by you; the recipe says {before}")
+        rejected = (f"{before}: the recipe's",) if name in recipe.flags else ()
+        decisions.append(Decision(choice=f"flag {name}", value=str(value), reason="set by you", rejected=rejected))
+    if wrong := [problem for flag in flags.values() if (problem := _flag_problem(endpoint, recipe, flag))]:
+        known = ", ".join(sorted(ENGINES[recipe.engine.name]))
+        raise InvalidSpec(f"{recipe.engine.name} cannot take these flags", wrong, remedy=f"Its flags: {known}.")
     return tuple(flags.values()), decisions
 
 
-def _fit(recipe: Recipe, values: dict[str, Any], inventory: Inventory) -> int | None:
-    memory = need(recipe, context=int(values.get("context") or 0), slots=int(values.get("slots") or 1))
-    if memory is not None and memory > inventory.memory_bytes:
-        missing = memory - inventory.memory_bytes
-        raise InvalidInput(
-            f"{recipe.id} does not fit this machine",
-            why=f"it needs {memory / 2**30:.1f} GiB, {missing / 2**30:.1f} GiB more than there are",
-            remedy="Take a smaller context (--set context=N), fewer slots (--set slots=N) or a smaller model.",
-        )
-    return memory
+def _flag_problem(endpoint: Endpoint, recipe: Recipe, flag: Flag) -> Problem | None:
+    field = f"flags.{flag.name}"
+    found = complaint(recipe.engine.name, flag.name, flag.value)
+    if found is None and flag.name == "context" and int(flag.value) > recipe.limits.max_context:
+        found = f"the recipe goes to {recipe.limits.max_context:,} tokens", None
+    if found is None:
+        return None
+    allowed, near = found
+    whose = "" if flag.name in endpoint.flags else f" (in the recipe {recipe.id})"
+    hint = f" (did you mean {near!r}?)" if near else ""
+    message = f"{field} = {flag.value!r}: {allowed}{hint}{whose}"
+    return Problem(field=field, value=repr(flag.value), allowed=allowed, nearest=near, message=message)
 
 
-def _weights(endpoint: Endpoint, recipe: Recipe) -> tuple[WeightsPlan, Decision]:
+def _engine(endpoint: Endpoint, recipe: Recipe, inventory: Inventory) -> Decision:
+    name, wanted = recipe.engine.name, recipe.engine.version
+    reason = "set by you" if endpoint.engine else "the recipe's"
+    installed = inventory.engines.get(name)
+    if recipe.engine.environment.packages:
+        reason += "; it gets an environment of its own"
+    elif installed is None:
+        reason += "; not installed in Outrider's Python: pip install 'outrider[cpu]'"
+    elif wanted not in ("any", installed):
+        reason += f"; the recipe was made with {wanted}, {installed} is installed"
+    else:
+        reason += f"; {installed} is installed"
+    return Decision(choice="engine", value=f"{name} {wanted}", reason=reason)
+
+
+def _weights(endpoint: Endpoint, recipe: Recipe, facts: ModelFacts | None) -> tuple[WeightsPlan, Decision]:
     if endpoint.weights:
-        given = WeightsPlan(sources=(endpoint.weights,), sha256=None, bytes=None)
-        return given, Decision(choice="weights", value=endpoint.weights, reason="given by you; not pinned by a digest")
+        given = WeightsPlan(sources=(endpoint.weights,), sha256=None, bytes=facts.file_bytes if facts else None)
+        rejected = tuple(f"{s.reference}: the recipe's" for s in recipe.weights if s.reference != endpoint.weights)
+        reason = "given by you; not pinned by a digest"
+        return given, Decision(choice="weights", value=endpoint.weights, reason=reason, rejected=rejected)
     first = recipe.weights[0]
     # One digest stands for one file: a source that holds another file cannot stand in for it.
     same = tuple(source.reference for source in recipe.weights if source.sha256 == first.sha256)
-    others = tuple(
-        f"{s.reference}: another file, not the one pinned" for s in recipe.weights if s.sha256 != first.sha256
-    )
+    others = tuple(f"{s.reference}: not known to be the same file" for s in recipe.weights if s.sha256 != first.sha256)
     pinned = f"pinned by SHA-256 {first.sha256[:12]}…" if first.sha256 else "not pinned by a digest"
+    then = f"; then {', '.join(same[1:])}, the same file" if len(same) > 1 else ""
     chosen = WeightsPlan(sources=same, sha256=first.sha256, bytes=first.bytes)
-    reason = f"the recipe's first source, {pinned}"
+    reason = f"the recipe's first source, {pinned}{then}"
     return chosen, Decision(choice="weights", value=same[0], reason=reason, rejected=others)
 
 
-def _server(
-    endpoint: Endpoint, recipe: Recipe, values: dict[str, Any], memory: int | None
-) -> tuple[dict[str, Any], list[Decision]]:
-    scaling, resources = endpoint.scaling, endpoint.resources
-    slots = int(values.get("slots") or recipe.limits.max_concurrency)
-    most = scaling.max_concurrency or slots
-    whose = "set by you" if scaling.max_concurrency else "the engine's slots; further requests wait in the gateway"
-    server = {
-        "cpu": resources.cpu,
-        "memory": resources.memory or memory,
-        "port": resources.port,
-        "target_concurrency": scaling.target_concurrency,
-        "max_concurrency": most,
-        "min_replicas": max(1, scaling.min_replicas),
-        "startup_timeout": resources.startup_timeout,
-        "exit_grace_period": resources.exit_grace_period,
-        "unauthenticated": endpoint.unauthenticated,
-    }
-    decisions = [Decision(choice="max_concurrency", value=str(most), reason=whose)]
-    if memory is not None and recipe.model.facts.layers:
-        cache = kv_bytes(recipe.model.facts, int(values.get("context") or 0) * slots) or 0
-        reason = (
-            f"weights and buffers, and {cache / 2**20:.0f} MiB of KV cache for {slots} × {values.get('context')} tokens"
+def _memory(
+    endpoint: Endpoint, inventory: Inventory, facts: ModelFacts, weights: WeightsPlan, values: dict[str, Any]
+) -> tuple[int | None, Decision]:
+    """Bytes one replica needs. Raises InvalidInput where they are not there."""
+    slots, cap = int(values.get("slots") or 1), values.get("prompt_cache_mib")
+    context = int(values.get("context") or facts.context_length or 0)
+    found = need(facts, weights.bytes, context=context, slots=slots, prompt_cache_mib=cap) if context else None
+    if found is None:
+        missing = "the weights' size" if weights.bytes is None else "layers, KV heads or context"
+        reason = f"cannot be computed: {missing} is not known, so nobody checks that it fits"
+        if endpoint.resources.memory is not None:
+            return endpoint.resources.memory, Decision(
+                choice="memory", value=f"{endpoint.resources.memory / _MIB:.0f} MiB", reason=f"set by you; {reason}"
+            )
+        return None, Decision(choice="memory", value="unknown", reason=reason)
+    replicas = max(1, endpoint.scaling.min_replicas)
+    _check_fit(found, endpoint, inventory, facts, values, replicas)
+    reason = (
+        f"weights {found.weights / _MIB:.0f}, KV cache {found.kv_cache / _MIB:.0f} for {slots} × {context:,} tokens,"
+        f" prompts seen before {found.prompt_cache / _MIB:.0f}, buffers {found.buffers / _MIB:.0f} MiB"
+    )
+    if replicas > 1:
+        reason += f"; {replicas} replicas of it"
+    if endpoint.resources.memory is not None:
+        value = f"{endpoint.resources.memory / _MIB:.0f} MiB"
+        return endpoint.resources.memory, Decision(choice="memory", value=value, reason=f"set by you; needs {reason}")
+    return found.total, Decision(choice="memory", value=f"{found.total / _MIB:.0f} MiB", reason=reason)
+
+
+def _check_fit(
+    found: Need, endpoint: Endpoint, inventory: Inventory, facts: ModelFacts, values: dict[str, Any], replicas: int
+) -> None:
+    have, whose = inventory.memory_bytes // replicas, "this machine has"
+    if replicas > 1:
+        whose = f"this machine has for each of {replicas} replicas"
+    if endpoint.resources.memory is not None and endpoint.resources.memory < have:
+        have, whose = endpoint.resources.memory, "resources.memory allows"
+    if found.total <= have:
+        return
+    slots, cap = int(values.get("slots") or 1), values.get("prompt_cache_mib")
+    missing = (found.total - have) / _MIB
+    raise InvalidInput(
+        f"{endpoint.model} does not fit",
+        why=f"a replica needs {found.total / _MIB:,.0f} MiB, {missing:,.0f} MiB more than {whose}",
+        remedy=_smallest_change(have, facts, found.weights, slots=slots, cap=cap),
+        details={"needed_bytes": found.total, "available_bytes": have},
+    )
+
+
+def _smallest_change(have: int, facts: ModelFacts, weights: int, *, slots: int, cap: int | None) -> str:
+    """The change that leaves most: less context with these slots, else with one slot and no prompt cache."""
+    if context := largest_context(have, facts, weights, slots=slots, prompt_cache_mib=cap):
+        return f"It fits with a context of {context:,} tokens: set flags.context to {context}."
+    if context := largest_context(have, facts, weights, slots=1, prompt_cache_mib=0):
+        return (
+            f"It fits with one slot of {context:,} tokens and no prompt cache: set flags.slots to 1, flags.context to"
+            f" {context} and flags.prompt_cache_mib to 0."
         )
-        decisions.append(Decision(choice="memory", value=f"{memory / 2**20:.0f} MiB", reason=reason))
-    else:
-        decisions.append(Decision(choice="memory", value="unknown", reason="the model's facts do not tell it"))
-    return server, decisions
+    return "No context is small enough: take a smaller model or precision, or more memory."
+
+
+def _load(endpoint: Endpoint, recipe: Recipe, values: dict[str, Any]) -> tuple[capacity.Target | None, list[Decision]]:
+    """What a replica should and may hold."""
+    most = _max_concurrency(endpoint, recipe, values)
+    whose = "set by you" if endpoint.scaling.max_concurrency else "the engine's slots; further requests wait outside it"
+    decisions = [Decision(choice="max_concurrency", value=str(most), reason=whose)]
+    found = capacity.target(
+        recipe,
+        endpoint.objective,
+        most=most,
+        output_tokens=endpoint.workload.output_tokens,
+        workload=endpoint.workload.concurrency,
+    )
+    if endpoint.scaling.target_concurrency is not None:
+        value = f"{endpoint.scaling.target_concurrency:g}"
+        decisions.append(Decision(choice="target_concurrency", value=value, reason="set by you"))
+    elif found is not None:
+        value = str(found.concurrency)
+        decisions.append(Decision(choice="target_concurrency", value=value, reason=found.reason))
+    return found, decisions
+
+
+def _max_concurrency(endpoint: Endpoint, recipe: Recipe, values: dict[str, Any]) -> int:
+    slots = int(values.get("slots") or recipe.limits.max_concurrency)
+    return endpoint.scaling.max_concurrency or slots
+
+
+def _server(
+    endpoint: Endpoint, recipe: Recipe, values: dict[str, Any], memory: int | None, found: capacity.Target | None
+) -> ServerPlan:
+    scaling, resources, hardware = endpoint.scaling, endpoint.resources, recipe.hardware
+    aim = scaling.target_concurrency
+    if aim is None and found is not None:
+        aim = float(found.concurrency)
+    return ServerPlan(
+        gpu=f"{hardware.gpu}:{hardware.count}" if hardware.kind == "gpu" else None,
+        cpu=resources.cpu,
+        memory=memory,
+        port=resources.port,
+        target_concurrency=aim,
+        max_concurrency=_max_concurrency(endpoint, recipe, values),
+        min_replicas=max(1, scaling.min_replicas),
+        startup_timeout=resources.startup_timeout,
+        exit_grace_period=resources.exit_grace_period,
+        unauthenticated=endpoint.unauthenticated,
+    )
 
 
 def _speculation(endpoint: Endpoint, recipe: Recipe) -> tuple[Speculation, Decision]:
     wanted = endpoint.drafter.source
-    if wanted in ("auto", "off"):
-        reason = recipe.speculation.reason if wanted == "auto" else "set by you"
-        chosen = recipe.speculation if wanted == "auto" else Speculation(method="off", reason=reason)
-        return chosen, Decision(choice="drafter", value=chosen.method, reason=reason)
+    if wanted == "auto":
+        chosen = recipe.speculation
+        return chosen, Decision(choice="drafter", value=chosen.method, reason=chosen.reason)
+    if wanted == "off":
+        rejected = () if recipe.speculation.method == "off" else (f"{recipe.speculation.method}: the recipe's",)
+        chosen = Speculation(method="off", reason="set by you")
+        return chosen, Decision(choice="drafter", value="off", reason="set by you", rejected=rejected)
     raise InvalidInput(
         f"{recipe.id} cannot use the drafter {wanted!r}",
         why=recipe.speculation.reason,
@@ -233,33 +256,43 @@ def _speculation(endpoint: Endpoint, recipe: Recipe) -> tuple[Speculation, Decis
     )
 
 
-def _ignored(endpoint: Endpoint, inventory: Inventory) -> tuple[Ignored, ...]:
-    where = f"placement {inventory.placement}: one machine"
-    found = []
-    if endpoint.regions.routing:
-        found.append(Ignored(field="regions.routing", value=endpoint.regions.routing, reason=f"{where}, no regions"))
-    if endpoint.regions.compute:
-        value = ", ".join(endpoint.regions.compute)
-        found.append(Ignored(field="regions.compute", value=value, reason=f"{where}, no regions"))
-    if endpoint.resources.gpu and not inventory.gpus:
-        found.append(Ignored(field="resources.gpu", value=endpoint.resources.gpu, reason="this machine has no GPU"))
-    if endpoint.resources.cpu is not None and not inventory.quota_enforced:
-        value = f"{endpoint.resources.cpu:g}"
-        found.append(
-            Ignored(field="resources.cpu", value=value, reason="no cgroup is writable: the quota is not enforced")
-        )
-    scaling = endpoint.scaling
-    if scaling.max_replicas is not None and scaling.max_replicas > max(1, scaling.min_replicas):
-        reason = "replica counts are fixed in this version: min_replicas run"
-        found.append(Ignored(field="scaling.max_replicas", value=str(scaling.max_replicas), reason=reason))
-    if scaling.min_replicas == 0:
-        found.append(
-            Ignored(field="scaling.min_replicas", value="0", reason="one replica is kept: nothing wakes it yet")
-        )
-    objective = endpoint.objective
-    for name in ("ttft", "itl", "e2e", "usd_per_hour"):
-        value = getattr(objective, name)
-        if value is not None:
-            reason = "the recipe has no capacity curve to check it against"
-            found.append(Ignored(field=f"objective.{name}", value=f"{value:g}", reason=reason))
-    return tuple(found)
+def _ignored(
+    endpoint: Endpoint, inventory: Inventory, values: dict[str, Any], found: capacity.Target | None
+) -> tuple[Ignored, ...]:
+    """What the spec says and nothing here can honour, each with why."""
+    scaling, resources, objective = endpoint.scaling, endpoint.resources, endpoint.objective
+    one = f"placement {inventory.placement}: one machine, no regions"
+    fixed = "replica counts are fixed in this version: min_replicas run"
+    unenforced = "no cgroup can be written here, so the quota is not enforced"
+    beyond = f"the quota is more than the {inventory.cores} cores there are, and never binds"
+    unmet = found is None or not found.met
+    # Not refused: the curve was measured on another machine, which may be the slower one.
+    why_not = found.reason if found else "the recipe has no capacity curve to check it against"
+    cpu = resources.cpu or 0
+    rows: list[tuple[str, object, bool, str]] = [
+        ("regions.routing", endpoint.regions.routing, True, one),
+        ("regions.compute", ", ".join(endpoint.regions.compute), True, one),
+        ("resources.gpu", resources.gpu, True, "the engine of this recipe runs on the CPU"),
+        ("resources.cpu", resources.cpu, not inventory.quota_enforced, unenforced),
+        ("resources.cpu", resources.cpu, inventory.quota_enforced and cpu > inventory.cores, beyond),
+        (
+            "scaling.max_replicas",
+            scaling.max_replicas,
+            (scaling.max_replicas or 0) > max(1, scaling.min_replicas),
+            fixed,
+        ),
+        ("scaling.min_replicas", "0", scaling.min_replicas == 0, "one replica is kept: nothing wakes it yet"),
+        ("scaling.buffer_replicas", scaling.buffer_replicas or None, True, fixed),
+        ("workload.rate", endpoint.workload.rate, True, "nothing is planned from arrival rates yet"),
+        ("objective.ttft", objective.ttft, unmet, why_not),
+        ("objective.itl", objective.itl, unmet, why_not),
+        ("objective.e2e", objective.e2e, unmet, why_not),
+        ("objective.usd_per_hour", objective.usd_per_hour, True, "no price of this machine is known"),
+    ]
+    context, wanted = values.get("context"), endpoint.workload.input_tokens + endpoint.workload.output_tokens
+    if context is not None and wanted > int(context):
+        reason = f"a request may hold {context:,} tokens, prompt and answer: longer ones are refused by the engine"
+        rows.append(("workload.input_tokens", endpoint.workload.input_tokens, True, reason))
+    return tuple(
+        Ignored(field=field, value=str(value), reason=reason) for field, value, holds, reason in rows if value and holds
+    )

@@ -1,18 +1,21 @@
 """Plan → ``serve.py``: a file a person would be glad to have written, and exactly what runs.
 
-Every value becomes source through :func:`repr` of a checked plain type, comments and the docstring are stripped of
-anything that could end them: no string of a plan can become code.
+Every value becomes source through :func:`outrider.recipes.literals.literal`; the docstring and comments hold printable
+characters only, on lines of their own, with quotes and backslashes escaped: no string of a plan can become code.
 """
 
 from __future__ import annotations
 
+import re
 import textwrap
 
-from outrider.recipes.plan import Plan
+from outrider.recipes.flags import ENGINES, is_argument
+from outrider.recipes.literals import WIDTH, literal
+from outrider.recipes.plan import Flag, Plan, ServerPlan
 
-_WIDTH = 100
-_ENGINES = {"llamacpp": "LlamaCpp", "vllm": "VLLM", "sglang": "SGLang"}
+_CLASSES = {"llamacpp": "LlamaCpp"}
 _TITLES = {"llamacpp": "llama.cpp", "vllm": "vLLM", "sglang": "SGLang"}
+_PRAGMA = re.compile(r"\W*(fmt|yapf|isort|ruff|flake8|noqa|type|pylint|pyright|mypy|nosec|pragma)\b", re.IGNORECASE)
 
 
 def render(plan: Plan, *, version: str) -> str:
@@ -20,119 +23,131 @@ def render(plan: Plan, *, version: str) -> str:
 
     Args:
         version: of the Outrider that writes it.
+
+    Raises:
+        ValueError: the engine is none that this version runs, or a flag's name is none of its flags.
     """
+    if plan.engine not in _CLASSES:
+        raise ValueError(f"this version does not run {plan.engine}")
     parts = [
         _docstring(plan, version),
         "import outrider",
-        _constants(plan),
+        f"# What clients send as `model`.\nNAME = {literal(plan.endpoint, prefix=7, suffix=0)}",
         _weights(plan),
         *_environment(plan),
+        _warm_up(plan),
         _engine(plan),
         "app = outrider.App(NAME)",
     ]
-    return "\n\n".join(parts) + "\n\n\n" + _server(plan)
+    return "\n\n".join(parts) + "\n\n\n" + _server(plan.server)
 
 
 def _docstring(plan: Plan, version: str) -> str:
-    who = plan.provenance
+    who, drafter = plan.provenance, plan.speculation
+    said = "; ".join(part for part in (who.status, who.when.isoformat() if who.when else "", who.note) if part)
+    facts = {
+        "model": plan.model,
+        "task": plan.task,
+        "recipe": f"{plan.recipe} version {plan.recipe_version}",
+        "provenance": said,
+        "engine": f"{plan.engine} {plan.engine_version}",
+        "weights": f"sha256 {plan.weights.sha256}" if plan.weights.sha256 else "not pinned by a digest",
+        "drafter": f"{drafter.method}; {drafter.reason}",
+        "written by": f"outrider {version}",
+    }
+    width = max(map(len, facts)) + 1
+    model, endpoint = _one_line(plan.model) or "A model", _one_line(plan.endpoint)
+    title = f"{model} on {_TITLES[plan.engine]}: one replica of the endpoint {endpoint}."
     lines = [
-        f"{plan.model} on {_TITLES[plan.engine]}, as one replica of the endpoint {plan.endpoint}.",
+        *textwrap.wrap(title, WIDTH, break_long_words=False),
         "",
-        f"Written by Outrider {version}; it runs exactly this file. Edit it and `outrider deploy` it: the file wins.",
+        "What is shown is what runs: Outrider runs exactly this file. To change it, edit it and",
+        "`outrider deploy` it; the file then wins over the endpoint's spec.",
         "",
-        f"    model:      {plan.model}",
-        f"    recipe:     {plan.recipe} version {plan.recipe_version}",
-        f"    provenance: {who.status}, {who.when.isoformat()}" + (f"; {who.note}" if who.note else ""),
-        f"    engine:     {_TITLES[plan.engine]} {plan.engine_version}",
-        f"    drafter:    {plan.speculation.method}; {plan.speculation.reason}",
+        # One fact a line, however long: programs read them, too.
+        *(f"    {f'{name}:'.ljust(width)} {_one_line(value)}".rstrip() for name, value in facts.items()),
     ]
-    body = "\n".join(_wrapped(line) for line in lines)
-    return f'"""{_quotable(body)}\n"""'
-
-
-def _wrapped(line: str) -> str:
-    flat = _one_line(line) if line else ""
-    indent = " " * 16 if line.startswith("    ") else ""
-    lead = "    " if line.startswith("    ") else ""
-    return "\n".join(textwrap.wrap(flat, _WIDTH, initial_indent=lead, subsequent_indent=indent, break_long_words=False))
-
-
-def _constants(plan: Plan) -> str:
-    return f"NAME = {_literal(plan.endpoint)}  # what clients send as `model`"
+    return '"""' + "\n".join(_quotable(line) for line in lines) + '\n"""'
 
 
 def _weights(plan: Plan) -> str:
-    lines = ["WEIGHTS = outrider.Weights("]
-    lines += [f"    {_literal(source)}," for source in plan.weights.sources]
+    lines = ["# One file, from the first source that has it."] if len(plan.weights.sources) > 1 else []
+    lines.append("WEIGHTS = outrider.Weights(")
+    lines += [f"    {literal(source)}," for source in plan.weights.sources]
     if plan.weights.sha256:
-        lines.append(f"    sha256={_literal(plan.weights.sha256)},")
+        lines.append(f"    sha256={literal(plan.weights.sha256)},")
     return "\n".join([*lines, ")"])
 
 
 def _environment(plan: Plan) -> list[str]:
     environment = plan.environment
-    if not (environment.python or environment.packages or environment.env):
-        return []
-    lines = ["ENVIRONMENT = outrider.Environment("]
-    if environment.python:
-        lines.append(f"    python={_literal(environment.python)},")
-    if environment.packages:
-        lines += ["    packages=(", *(f"        {_literal(package)}," for package in environment.packages), "    ),"]
-    if environment.env:
-        pairs = (f"        {_literal(name)}: {_literal(value)}," for name, value in environment.env.items())
-        lines += ["    env={", *pairs, "    },"]
-    return ["\n".join([*lines, ")"])]
+    arguments = {
+        "python": environment.python,
+        "packages": environment.packages,
+        "env": environment.env,
+        "patches": environment.patches,
+    }
+    given = [_argument(name, value) for name, value in arguments.items() if value]
+    return ["\n".join(["ENVIRONMENT = outrider.Environment(", *given, ")"])] if given else []
+
+
+def _warm_up(plan: Plan) -> str:
+    lines = _comment("Sent once before users' requests come: each must get a right answer.", "")
+    return "\n".join([*lines, f"WARM_UP = {literal(plan.warm_up, prefix=10, suffix=0)}"])
 
 
 def _engine(plan: Plan) -> str:
-    lines = [f"ENGINE = outrider.{_ENGINES[plan.engine]}(", "    weights=WEIGHTS,"]
+    lines = [f"ENGINE = outrider.{_CLASSES[plan.engine]}(", "    weights=WEIGHTS,"]
     if _environment(plan):
         lines.append("    environment=ENVIRONMENT,")
+    extra: list[Flag] = []
     for flag in plan.flags:
-        if not flag.name.isidentifier():
-            raise ValueError(f"flag {flag.name!r} is no identifier")
-        lines += _comment(flag.reason, "    ")
-        lines.append(f"    {flag.name}={_literal(flag.value)},")
-    lines += _comment("warm-up: None sends a plain and a JSON-schema completion, both of which must work", "    ")
-    lines.append("    warm_up=None,")
+        if flag.name not in ENGINES[plan.engine]:
+            raise ValueError(f"{plan.engine} has no flag {flag.name!r}")
+        if not is_argument(plan.engine, flag.name):
+            extra.append(flag)
+            continue
+        lines += [*_comment(flag.reason, "    "), _argument(flag.name, flag.value)]
+    lines.append("    warm_up=WARM_UP,")
+    if extra:
+        lines.append("    extra={")
+        for flag in extra:
+            lines += [*_comment(flag.reason, " " * 8), f"        {literal(flag.name)}: {literal(flag.value)},"]
+        lines.append("    },")
     return "\n".join([*lines, ")"])
 
 
-def _server(plan: Plan) -> str:
-    arguments = [f"    {name}={_literal(value)}," for name, value in plan.server.items() if value not in (None, False)]
-    return "\n".join(
-        [
-            "@app.server(",
-            *arguments,
-            ")",
-            "class Server:",
-            '    """One replica: Outrider prepares, starts, probes, warms up and stops the engine."""',
-            "",
-            "    engine = ENGINE",
-            "",
-        ]
-    )
+def _server(server: ServerPlan) -> str:
+    defaults = ServerPlan()
+    arguments = [
+        _argument(name, value)
+        for name, value in server.model_dump().items()
+        if name == "min_replicas" or value != getattr(defaults, name)
+    ]
+    body = [
+        "class Server:",
+        '    """One replica: Outrider prepares, starts, probes, warms up and stops the engine."""',
+        "",
+        "    engine = ENGINE",
+        "",
+    ]
+    return "\n".join(["@app.server(", *arguments, ")", *body])
 
 
-def _literal(value: object) -> str:
-    """A literal in double quotes where that needs no escape, as formatters write them."""
-    if value is None or type(value) in (bool, int, float):
-        return repr(value)
-    if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} has no literal here")
-    text = repr(value)
-    if text.startswith("'") and '"' not in text:
-        return f'"{text[1:-1]}"'
-    return text
+def _argument(name: str, value: object) -> str:
+    return f"    {name}={literal(value, indent=4, prefix=len(name) + 1)},"
 
 
 def _comment(text: str, indent: str) -> list[str]:
-    return [f"{indent}# {line}" for line in textwrap.wrap(_one_line(text), _WIDTH - len(indent))]
+    """Comment lines. Words stay whole, and the first is never one that tools obey (``fmt: off``, ``type: ignore``)."""
+    lines = textwrap.wrap(_one_line(text), WIDTH - len(indent) - 2, break_long_words=False, break_on_hyphens=False)
+    return [f"{indent}# {'· ' if _PRAGMA.match(line) else ''}{line}" for line in lines]
 
 
 def _one_line(text: str) -> str:
+    """Printable characters only, any other run of characters as one space."""
     return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
 def _quotable(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"') if '"' in text or "\\" in text else text
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,80 @@
+"""How many requests a replica should hold: read from the capacity curve, against the objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from outrider.recipes.schema import CapacityPoint, Recipe
+from outrider.spec.objective import Objective
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Requests in flight to aim at, the point that stands for it, and why."""
+
+    concurrency: int
+    point: CapacityPoint | None
+    reason: str
+    met: bool = True
+
+
+def target(
+    recipe: Recipe, objective: Objective, *, most: int, output_tokens: int, workload: float | None
+) -> Target | None:
+    """The largest measured concurrency up to ``most`` that meets the objective; None without a curve.
+
+    A bound for the 95th percentile or above is compared with p95, any other with p50: what a curve holds. ``met`` is
+    False where not even the lightest load meets it; the target is then that load.
+
+    Args:
+        most: requests a replica may hold.
+        workload: requests in flight that the user expects, over all replicas.
+    """
+    points = [point for point in recipe.capacity_curve if point.concurrency <= most] or list(recipe.capacity_curve[:1])
+    if not points:
+        return None
+    meeting = [point for point in points if not violations(point, objective, output_tokens)]
+    if not bounded(objective):
+        best = points[-1]
+        reason = f"the largest load measured, {_figures(best)}"
+    elif meeting:
+        best = meeting[-1]
+        reason = f"the largest measured load that meets the objective, {_figures(best)}"
+    else:
+        best = points[0]
+        lacking = "; ".join(violations(best, objective, output_tokens))
+        return Target(best.concurrency, best, f"not even the lightest load meets the objective: {lacking}", met=False)
+    if workload is not None and workload > best.concurrency:
+        reason += f"; your workload of {workload:g} needs {-(-workload // best.concurrency):.0f} replicas"
+    return Target(best.concurrency, best, reason)
+
+
+def bounded(objective: Objective) -> bool:
+    """Whether the objective bounds any latency."""
+    return any(bound is not None for bound in (objective.ttft, objective.itl, objective.e2e))
+
+
+def violations(point: CapacityPoint, objective: Objective, output_tokens: int) -> list[str]:
+    """Which bounds a measured load breaks; an unmeasured value breaks none."""
+    high = objective.percentile >= 95
+    ttft = point.ttft_p95 if high else point.ttft_p50
+    itl = point.itl_p95 if high else point.itl_p50
+    e2e = None if ttft is None or itl is None else ttft + itl * (output_tokens - 1)
+    label = "p95" if high else "p50"
+    measured = (("ttft", ttft, objective.ttft), ("itl", itl, objective.itl), ("e2e", e2e, objective.e2e))
+    return [
+        f"{name} {label} is {value:.3g} s, {bound:g} s wanted"
+        for name, value, bound in measured
+        if value is not None and bound is not None and value > bound
+    ]
+
+
+def _figures(point: CapacityPoint) -> str:
+    parts = []
+    if point.ttft_p95 is not None:
+        parts.append(f"TTFT p95 {point.ttft_p95:.2f} s")
+    if point.itl_p95 is not None:
+        parts.append(f"ITL p95 {point.itl_p95 * 1000:.0f} ms")
+    if point.output_tps is not None:
+        parts.append(f"{point.output_tps:.0f} output tokens/s")
+    return ", ".join(parts) or f"concurrency {point.concurrency}"
