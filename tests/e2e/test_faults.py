@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -68,9 +69,40 @@ def test_the_gateway_comes_back_with_its_saved_table(outrider: Outrider) -> None
     assert outrider.leftovers() == []
 
 
-def _answers(outrider: Outrider) -> bool:
+def test_a_restart_that_fails_is_tried_again(outrider: Outrider, tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "outrider.cli.main", "up", "--foreground"]
+    argv += ["--port", str(outrider.port), "--api-port", str(outrider.api_port)]
+    said = tmp_path / "said"
+    with said.open("w") as output:
+        foreground = subprocess.Popen(argv, env=outrider.env, stdout=subprocess.DEVNULL, stderr=output)
     try:
-        return outrider.chat().status_code == 200
+        until(lambda: outrider.attempt("status").returncode == 0)
+        foreground.send_signal(signal.SIGSTOP)  # so that the port can be taken before it looks again
+        os.kill(outrider.pid("gateway"), signal.SIGKILL)
+        taken = until(lambda: _listener(outrider.port))
+        assert taken is not None
+        with taken:
+            foreground.send_signal(signal.SIGCONT)
+            until(lambda: f"Port {outrider.port}" in said.read_text())
+            assert foreground.poll() is None
+        until(lambda: _answers(outrider, status=404))
+    finally:
+        foreground.send_signal(signal.SIGCONT)
+        foreground.terminate()
+        foreground.wait(90)
+    assert outrider.leftovers() == []
+
+
+def _listener(port: int) -> socket.socket | None:
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError:
+        return None
+
+
+def _answers(outrider: Outrider, *, status: int = 200) -> bool:
+    try:
+        return outrider.chat().status_code == status
     except httpx.TransportError:
         return False
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from outrider.cli.failures import show
 from outrider.cli.terminal import say, say_pairs, show_json, show_table
 from outrider.client.http import Client
 from outrider.errors import UsageError
@@ -32,7 +33,7 @@ def up(
 
     home, options = Home.from_environment(), Options(host, port, api_port)
     if foreground:
-        supervise(home, options, on_change=_say)
+        supervise(home, options, on_change=_say, on_trouble=lambda error: show(error, as_json=False))
         return
     started = ensure_up(home, options)
     if as_json:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outrider.app.state import tail, write_json
-from outrider.errors import KeysRequired, MachineFault, PortTaken, Unavailable
+from outrider.errors import KeysRequired, MachineFault, OutriderError, PortTaken, Unavailable
 from outrider.placement.local import LocalPlacement
 from outrider.placement.process import ProcessIdentity, detach, end, wait_gone
 from outrider.spec.home import Home
@@ -31,6 +31,10 @@ from outrider.store.keys import Keys
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _START_TIMEOUT = 20.0
 _POLL = 0.02
+_SUPERVISION = 0.25
+"""Seconds between two looks of ``up --foreground``: a gateway that died is missed by few requests."""
+_AFTER_TROUBLE = 1.0
+"""Seconds until a failed restart is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +117,37 @@ def take_down(home: Home, timeout: float = 60.0) -> list[str]:
     return stopped
 
 
-def supervise(home: Home, options: Options, *, on_change: Callable[[Started], None]) -> None:
-    """``up --foreground``: keep both running until SIGINT or SIGTERM, then take them down."""
+def supervise(
+    home: Home,
+    options: Options,
+    *,
+    on_change: Callable[[Started], None],
+    on_trouble: Callable[[OutriderError], None],
+) -> None:
+    """``up --foreground``: keep both running until SIGINT or SIGTERM, then take them down.
+
+    Only the first start may fail. Later a fault passes or is mended while this goes on trying: a killed gateway's port,
+    for one, stays taken until the last of its threads is gone.
+
+    Raises:
+        what :func:`ensure_up` raises, at the first start.
+    """
     leave = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: leave.set())
-    while not leave.is_set():
-        state = ensure_up(home, options)
+    on_change(ensure_up(home, options))
+    told: str | None = None
+    while not leave.wait(_SUPERVISION if told is None else _AFTER_TROUBLE):
+        try:
+            state = ensure_up(home, options)
+        except OutriderError as error:
+            if str(error) != told:
+                on_trouble(error)
+            told = str(error)
+            continue
         if state.started:
             on_change(state)
-        leave.wait(0.25)
+        told = None
     take_down(home)
 
 
