@@ -14,7 +14,7 @@ statuses: they are attributes of the class.
     ├── AccessDenied               exit 5   no key, a wrong one, or one without the scope
     │   ├── Unauthorized, Forbidden, KeysRequired
     ├── Unavailable                exit 6   something that should answer does not
-    │   ├── ControllerUnreachable, GatewayUnreachable, NoReadyReplica
+    │   ├── ControllerUnreachable
     ├── MachineFault               exit 7   this machine cannot do it now: port, disk, permission, missing package
     │   ├── PortTaken, DiskFull, PermissionRefused, EngineMissing, EnvironmentFailed
     ├── WeightsFault               exit 8   weights could not be had, or are not what was promised
@@ -255,18 +255,6 @@ class ControllerUnreachable(Unavailable):
     """The controller does not answer."""
 
     code = "controller_unreachable"
-
-
-class GatewayUnreachable(Unavailable):
-    """The gateway does not answer."""
-
-    code = "gateway_unreachable"
-
-
-class NoReadyReplica(Unavailable):
-    """The endpoint has no ready replica."""
-
-    code = "no_ready_replica"
 
 
 class MachineFault(OutriderError):
