@@ -93,6 +93,7 @@ def test_each_stage_gives_one_line() -> None:
         watch = after
     assert [line.split() for line in printed] == [
         ["2.0", "s", "preparing", "fetching", "x", "(98.4", "MB)"],
+        ["4.0", "s", "preparing", "9", "B", "done"],
         ["4.0", "s", "starting"],
         ["5.0", "s", "warming"],
         ["5.0", "s", "ready"],

@@ -74,8 +74,14 @@ class Watch:
 
 
 def lines(before: Watch, after: Watch) -> list[str]:
-    """What to print where no display can be redrawn: one line for each stage entered since."""
-    return [_line(entered, after.begun) for entered in after.spans[len(before.spans) :]]
+    """What to print where no display can be redrawn: a line for each stage entered since, and the bytes of one left."""
+    told = len(before.spans)
+    shown = []
+    if told and before.spans[-1].ended is None:
+        shown += _left(after.spans[told - 1], after.begun)
+    for entered in after.spans[told:]:
+        shown += [_line(entered, after.begun), *_left(entered, after.begun)]
+    return shown
 
 
 def _outcome(view: Mapping[str, Any], revision: int) -> tuple[str, str]:
@@ -129,3 +135,9 @@ def _closed(spans: tuple[Span, ...], now: float) -> tuple[Span, ...]:
 def _line(entered: Span, begun: float) -> str:
     total = f" ({size(entered.total)})" if entered.total else ""
     return f"{span(entered.begun - begun):>8}  {entered.stage:<9}  {entered.detail}{total}".rstrip()
+
+
+def _left(entry: Span, begun: float) -> list[str]:
+    if entry.ended is None or not entry.done:
+        return []
+    return [f"{span(entry.ended - begun):>8}  {entry.stage:<9}  {size(entry.done)} done"]
