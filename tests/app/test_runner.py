@@ -36,6 +36,23 @@ class Server:
 HANGING = SILENT.replace("pass", "__import__('time').sleep(600)")
 RAISING = SILENT.replace("pass", "raise RuntimeError('no such thing')")
 
+SLOW = """
+import time, outrider
+class Slow:
+    def prepare(self, report):
+        report(outrider.app.server.Progress("fetching", 1, 100))
+        try:
+            time.sleep(600)
+        except Exception:
+            time.sleep(600)
+app = outrider.App("slow")
+@app.server()
+class Server:
+    weights = Slow()
+    @outrider.enter()
+    def start(self): pass
+"""
+
 
 class Process:
     """A runner under test."""
@@ -108,6 +125,13 @@ def test_a_hook_that_raises_is_one_line(run: Any) -> None:
     record = run(RAISING).exit()
     assert record["error"]["code"] == ReplicaFailed.code
     assert record["error"]["detail"] == "RuntimeError: no such thing"
+
+
+def test_a_download_is_interrupted(run: Any) -> None:
+    process = run(SLOW.replace("import time, outrider", "import time, outrider, outrider.app.server"))
+    process.until("preparing")
+    process.child.send_signal(signal.SIGTERM)
+    assert process.exit()["reason"] == "stopped"
 
 
 def test_a_dead_server_is_noticed(run: Any) -> None:

@@ -8,6 +8,7 @@ where a line will do. ``--describe`` only reads the declaration, as JSON on stan
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import secrets
@@ -44,6 +45,10 @@ class Options:
     control: Path
 
 
+class _Left(BaseException):
+    """Asked to leave while preparing. No Exception: a download's own error handling must not take it for its own."""
+
+
 class Runner:
     """Drives one :class:`~outrider.app.server.Server` from pending to stopped."""
 
@@ -59,7 +64,7 @@ class Runner:
         """Run until asked to stop or until the server dies; the exit code of the process."""
         control = ControlServer(self._options.control, self._state, self._leave.set)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._leave.set())
+            signal.signal(number, self._asked_to_leave)
         threading.Thread(target=self._watch_deadline, name="deadline", daemon=True).start()
         try:
             return self._guarded()
@@ -67,9 +72,15 @@ class Runner:
             self._ended.set()
             control.close()
 
+    def _asked_to_leave(self, *_: object) -> None:
+        self._leave.set()
+        if self._state.state.stage is Stage.PREPARING:
+            raise _Left  # a download may take hours and asks nobody: it is interrupted, and resumed another time
+
     def _guarded(self) -> int:
         try:
-            self._live()
+            with contextlib.suppress(_Left):
+                self._live()
         except OutriderError as error:
             return self._fail(error)
         except (Exception, SystemExit) as error:
@@ -78,7 +89,7 @@ class Runner:
                 ReplicaFailed(
                     "The server's own code failed",
                     why=f"{type(error).__name__}: {error}",
-                    remedy="The replica's log has the traceback: outrider endpoint logs NAME.",
+                    remedy="Its log has the traceback.",
                 )
             )
         write_exit(self._exit, code=0, reason="stopped", error=None, log=self._log)
@@ -171,9 +182,7 @@ def _check_alive(server: Server) -> None:
     code = server.poll()
     if code is not None:
         cause = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        raise ReplicaFailed(
-            f"The engine's process ended ({cause})", remedy="Its last log lines: outrider endpoint logs NAME."
-        )
+        raise ReplicaFailed(f"The engine's process ended ({cause})", remedy="Its last log lines say why.")
 
 
 def _port(fixed: int | None) -> int:
