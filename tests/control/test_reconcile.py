@@ -61,6 +61,11 @@ def test_what_does_not_end_is_killed() -> None:
     assert isinstance(action, Kill)
 
 
+def test_the_dead_are_buried_before_another_is_started() -> None:
+    assert reconcile(wanted(), [seen(alive=False)], 0) == [Remove("a")]
+    assert reconcile(wanted(), [], 0) == [Start(1)]
+
+
 def test_failures_are_paused_between() -> None:
     failing = wanted(failures=3, failed_at=10_000)
     assert reconcile(failing, [], 13_999) == []

@@ -21,13 +21,30 @@ def test_from_the_first_key_on_one_is_needed(outrider: Outrider) -> None:
         (vector,) = client.embeddings.create(model=NAME, input="hello", encoding_format="float").data
         assert len(vector.embedding) == 576
     assert secret not in outrider.run("key", "list", "--json")
+    assert _models(outrider, secret) == 200
     outrider.run("key", "revoke", "app")
-    outrider.run("key", "create", "other")
-    until(lambda: _models(outrider, secret) == 401)
+    until(lambda: _models(outrider, secret) == 401)  # the last key is gone: the door is shut, not open
+    assert outrider.chat(tokens=1).status_code == 401
 
 
 def _models(outrider: Outrider, secret: str) -> int:
     return httpx.get(f"{outrider.url}/v1/models", headers={"Authorization": f"Bearer {secret}"}).status_code
+
+
+def test_the_same_spec_again_changes_nothing(outrider: Outrider) -> None:
+    outrider.run("endpoint", "create", "--model", MODEL)
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(outrider.home.api_socket))) as api:
+        path = f"http://outrider/api/v1/endpoints/{NAME}"
+        first = api.get(path).json()
+        again = api.put(path, json=first["spec"])
+        assert again.status_code == 200
+        assert (again.json()["revision"], again.json()["generation"]) == (first["revision"], first["generation"])
+        stale = api.put(path, json=first["spec"], headers={"If-Match": "0"})
+        assert (stale.status_code, stale.json()["code"]) == (412, "generation_mismatch")
+        other = api.put(
+            path, json={**first["spec"], "flags": {"slots": 2}}, headers={"If-Match": str(first["generation"])}
+        )
+        assert other.json()["revision"]["number"] == 2
 
 
 def test_the_api_on_its_port_wants_an_admin_key(outrider: Outrider) -> None:

@@ -96,6 +96,42 @@ def test_a_failed_create_leaves_nothing(outrider: Outrider, words: tuple[str, ..
     assert outrider.leftovers() == []
 
 
+SERVE = """
+import outrider, time
+app = outrider.App("broken")
+@app.server(startup_timeout=1)
+class Server:
+    @outrider.enter()
+    def start(self):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "says"),
+    [
+        ("import outrider\nraise OSError('gone')", 2, "line 2: OSError: gone"),
+        ("import outrider\napp = outrider.App('broken')", 2, "declares 0 servers"),
+        (SERVE.format(body="raise OSError('gone')"), 9, "OSError: gone"),
+        (SERVE.format(body="time.sleep(600)"), 9, "startup_timeout"),
+        (SERVE.format(body="pass"), 9, "nothing listens"),
+    ],
+    ids=["raises", "declares nothing", "raises in its hook", "hangs", "never listens"],
+)
+def test_a_broken_serve_py_leaves_nothing(
+    outrider: Outrider, tmp_path: Path, source: str, code: int, says: str
+) -> None:
+    file = tmp_path / "serve.py"
+    file.write_text(source)
+    done = outrider.attempt("deploy", str(file))
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr.partition("log:")[0]
+    assert outrider.json("endpoint", "list") == []
+    until(lambda: not list(outrider.home.replicas.iterdir()))
+    assert list(outrider.home.revisions.glob("*/*")) == []
+
+
 def test_a_bad_deployment_changes_nothing_that_serves(outrider: Outrider, tmp_path: Path) -> None:
     outrider.run("endpoint", "create", "--model", MODEL)
     assert outrider.attempt("endpoint", "create", "--model", MODEL).returncode == 4

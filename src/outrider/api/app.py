@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from fastapi import FastAPI
@@ -11,6 +10,7 @@ from outrider._version import __version__
 from outrider.api import catalog, endpoints, keys, problems, status
 from outrider.control.controller import Controller
 from outrider.control.endpoints import EndpointService
+from outrider.control.processes import saved_url
 from outrider.placement.base import Placement
 from outrider.spec.home import Home
 from outrider.spec.inventory import Inventory
@@ -42,7 +42,11 @@ def create_app(
     problems.install(app)
 
     def gateway_url() -> str | None:
-        return next((str(gateway["url"]) for gateway in controller.link.gateways()), _saved_url(home))
+        connected = next((str(gateway["url"]) for gateway in controller.link.gateways()), None)
+        try:
+            return connected or saved_url(home, "gateway")
+        except (OSError, ValueError):
+            return None  # it was never started here
 
     service = EndpointService(home, database, controller, inventory=inventory, poke=poke, gateway_url=gateway_url)
     for router in (
@@ -53,10 +57,3 @@ def create_app(
     ):
         app.include_router(router, prefix=PREFIX)
     return app
-
-
-def _saved_url(home: Home) -> str | None:
-    try:
-        return str(json.loads((home.run / "gateway.pid").read_text())["url"])
-    except (OSError, ValueError, KeyError):
-        return None

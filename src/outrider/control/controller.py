@@ -7,6 +7,7 @@ decides anew from the store. Nothing it holds in memory is needed to go on.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import Callable
@@ -28,6 +29,8 @@ from outrider.store.endpoints import EndpointRecord, Endpoints
 from outrider.store.events import Events
 from outrider.store.keys import Keys
 from outrider.store.revisions import RevisionRecord, Revisions
+
+_log = logging.getLogger(__name__)
 
 _QUIET_INTERVAL = 1.0
 _BUSY_INTERVAL = 0.1
@@ -80,13 +83,22 @@ class Controller:
         try:
             while not (self._leaving and not self._members):
                 self._poke.clear()
-                busy = await self.round()
+                busy = await self._guarded_round()
                 try:
                     await asyncio.wait_for(self._poke.wait(), _BUSY_INTERVAL if busy else _QUIET_INTERVAL)
                 except TimeoutError:
                     continue
         finally:
             await self.link.close()
+
+    async def _guarded_round(self) -> bool:
+        # A round that fails (an endpoint purged between two reads, a store that is busy) is told and made again: the
+        # next one starts from what is seen then.
+        try:
+            return await self.round()
+        except Exception:
+            _log.exception("a round failed and is made again")
+            return False
 
     def poke(self) -> None:
         """Do the next round now (from the event loop)."""
@@ -229,11 +241,13 @@ class Controller:
     def _bury(self, member: Member, wanted: Wanted) -> None:
         """An ended replica: expected, or a failure with its last words."""
         spec = member.replica.spec
-        if member.draining_since is not None or not wanted.running:
-            self._note(member, events.REPLICA_STOPPED, f"Replica {member.id} stopped")
-        else:
-            self._failed(member.endpoint, spec.revision, death(member.observation), replica=member.id)
-        self._placement.remove(member.replica)
+        try:
+            if member.draining_since is not None or not wanted.running:
+                self._note(member, events.REPLICA_STOPPED, f"Replica {member.id} stopped")
+            else:
+                self._failed(member.endpoint, spec.revision, death(member.observation), replica=member.id)
+        finally:
+            self._placement.remove(member.replica)
 
     def _failed(self, name: str, number: int, cause: Death, *, replica: str) -> None:
         data = {"error": cause.error, "log": cause.log}
@@ -256,12 +270,12 @@ class Controller:
         return None if record.revision is None else self._revisions.get(record.name, record.revision)
 
     def _publish(self, records: list[EndpointRecord]) -> None:
-        keys = [key for key in self._keys.list() if key.revoked_at is None]
+        keys = self._keys.list()
         content = table.build(
             [self._route(record) for record in records],
             self._members.values(),
-            [_table_key(key) for key in keys],
-            require_keys=bool(keys),
+            [_table_key(key) for key in keys if key.revoked_at is None],
+            require_keys=bool(keys),  # the revoked count: revoking the last key must close the door, not open it
         )
         if content != self._published:
             self._published = content

@@ -86,12 +86,15 @@ class EndpointService:
                 why="a new spec would overwrite it",
                 remedy="Deploy the file again, or apply with --replace-source.",
             )
-        data = spec.model_dump(mode="json")
+        data, planned = spec.model_dump(mode="json"), made.model_dump(mode="json")
+        same = existing is not None and expected in (None, existing.generation) and existing.spec == data
+        if existing is not None and same and self._runs(existing, digest(source, planned, declaration)):
+            return  # said before: PUT is idempotent, and a revision is a change
         self._commit(
             name,
             source,
             declaration,
-            made.model_dump(mode="json"),
+            planned,
             origin="planned",
             exists=existing is not None,
             values={"spec": data, "source_edited": False},
@@ -124,6 +127,12 @@ class EndpointService:
             values={"source_edited": True},
         )
         return target
+
+    def _runs(self, record: EndpointRecord, wanted: str) -> bool:
+        if record.revision is None:
+            return False
+        revision = self._revisions.get(record.name, record.revision)
+        return revision.digest == wanted and revision.status != "failed"
 
     def _commit(
         self,
@@ -167,7 +176,7 @@ class EndpointService:
         served = [r for r in self._revisions.list(name) if r.status == "retired" and r.number != record.revision]
         if number is None and not served:
             raise RevisionNotFound(
-                f"{name} has no earlier revision that served", remedy="See: outrider endpoint info NAME"
+                f"{name} has no earlier revision that served", remedy=f"See: outrider endpoint info {name}"
             )
         chosen = self._revisions.get(name, number if number is not None else served[-1].number)
         self._commit(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
+
+from outrider.store.events import Events
 
 CONTROLLER_STARTED = "controller_started"
 ENDPOINT_CREATED = "endpoint_created"
@@ -22,30 +24,11 @@ REPLICA_FAILED = "replica_failed"
 REPLICA_KILLED = "replica_killed"
 
 
-class EventSink(Protocol):
-    """Where events are stored (implemented by the store)."""
-
-    def append(
-        self,
-        *,
-        at: int,
-        endpoint: str | None,
-        replica: str | None,
-        revision: int | None,
-        kind: str,
-        reason: str,
-        message: str,
-        data: Mapping[str, Any],
-    ) -> object:
-        """Store one event."""
-        ...
-
-
 class Recorder:
     """Writes events with the controller's clock."""
 
-    def __init__(self, sink: EventSink, now: Callable[[], int]) -> None:
-        self._sink = sink
+    def __init__(self, events: Events, now: Callable[[], int]) -> None:
+        self._events = events
         self._now = now
 
     def __call__(
@@ -60,7 +43,7 @@ class Recorder:
         data: Mapping[str, Any] | None = None,
     ) -> None:
         """Record that something happened, and why."""
-        self._sink.append(
+        self._events.append(
             at=self._now(),
             endpoint=endpoint,
             replica=replica,

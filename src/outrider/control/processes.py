@@ -78,7 +78,7 @@ def ensure_up(home: Home, options: Options) -> Started:
                 _start(home, process)
                 started.append(process.name)
         already = [name for name in ("controller", "gateway") if name not in started]
-        return Started(started, already, _saved_url(home, "gateway"), _saved_url(home, "controller"))
+        return Started(started, already, saved_url(home, "gateway"), saved_url(home, "controller"))
 
 
 def running(home: Home, name: str) -> ProcessIdentity | None:
@@ -171,7 +171,8 @@ def _processes(home: Home, options: Options) -> list[_Process]:
     ]
 
 
-def _saved_url(home: Home, name: str) -> str:
+def saved_url(home: Home, name: str) -> str:
+    """Where a started process listens, as its pid file says. Raises OSError or ValueError where it says nothing."""
     return str(json.loads((home.run / f"{name}.pid").read_text())["url"])
 
 

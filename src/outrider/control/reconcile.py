@@ -117,7 +117,9 @@ def reconcile(wanted: Wanted, seen: Sequence[Seen], now: int) -> list[Action]:
         if not wanted.proven:
             actions.append(Activate(wanted.revision))
         actions += [Drain(replica.id, f"revision {wanted.revision} replaces it") for replica in others]
-    if len(current) < wanted.count and now >= wanted.failed_at + backoff(wanted.failures):
+    # Whoever died is buried first: whether another is started is decided with that failure counted.
+    buried = all(replica.alive or replica.revision != wanted.revision for replica in seen)
+    if buried and len(current) < wanted.count and now >= wanted.failed_at + backoff(wanted.failures):
         actions += [Start(wanted.revision)] * (wanted.count - len(current))
     spare = sorted(current, key=lambda replica: (replica.stage is Stage.READY, replica.id))
     actions += [Drain(replica.id, "more replicas than wanted") for replica in spare[: len(current) - wanted.count]]
