@@ -118,7 +118,7 @@ def _what(entry: Span, now: float) -> Table | Text:
     if entry.done is None:
         return detail if entry.ended is None else Text("")
     if entry.ended is not None:
-        return Text(size(entry.done), "dim")
+        return Text(size(entry.total or entry.done), "dim")  # it is over, so all of it came
     row = Table.grid(padding=(0, 1))
     for _ in range(4):
         row.add_column(no_wrap=True, overflow="ellipsis")

@@ -140,4 +140,4 @@ def _line(entered: Span, begun: float) -> str:
 def _left(entry: Span, begun: float) -> list[str]:
     if entry.ended is None or not entry.done:
         return []
-    return [f"{span(entry.ended - begun):>8}  {entry.stage:<9}  {size(entry.done)} done"]
+    return [f"{span(entry.ended - begun):>8}  {entry.stage:<9}  {size(entry.total or entry.done)} done"]
