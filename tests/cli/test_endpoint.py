@@ -20,8 +20,8 @@ def test_create_tells_each_stage_and_how_to_use_it(outrider: Run, api: Api, cont
     api.looks = [look(), look("preparing", done=5, detail="fetching"), look("starting"), look("warming"), READY]
     done = outrider(*_CREATE)
     assert (done.code, done.err) == (0, "")
-    words = [line.split()[2] for line in done.out.splitlines()[:4]]
-    assert words == ["preparing", "starting", "warming", "ready"]
+    words = [line.split()[2] for line in done.out.splitlines()[:5]]
+    assert words == ["preparing", "preparing", "starting", "warming", "ready"]
     for text in ("small is ready", "http://127.0.0.1:8080/v1", "curl ", "openai.OpenAI(", "/small/1/serve.py"):
         assert text in done.out
     assert "\x1b" not in done.out

@@ -84,7 +84,7 @@ def test_when_it_is_over(view: Look, outcome: str, reason: str) -> None:
     assert reason in watch.reason
 
 
-def test_each_stage_gives_one_line() -> None:
+def test_each_stage_gives_a_line_and_its_bytes_another() -> None:
     watch, printed = Watch("small", 1, 0.0), []
     looks = [look(), look("preparing", done=1, detail="fetching x"), look("preparing", done=9), look("starting"), READY]
     for second, view in enumerate(looks, 1):
@@ -93,7 +93,7 @@ def test_each_stage_gives_one_line() -> None:
         watch = after
     assert [line.split() for line in printed] == [
         ["2.0", "s", "preparing", "fetching", "x", "(98.4", "MB)"],
-        ["4.0", "s", "preparing", "9", "B", "done"],
+        ["4.0", "s", "preparing", "98.4", "MB", "done"],
         ["4.0", "s", "starting"],
         ["5.0", "s", "warming"],
         ["5.0", "s", "ready"],
