@@ -125,6 +125,11 @@ def _replica_routes(routes: APIRouter, service: EndpointService, placement: Plac
         newest = max(chosen, key=lambda r: r["created_at"])
         return PlainTextResponse("\n".join(placement.log(newest["id"], tail) or []) + "\n")
 
+    @routes.get("/endpoints/{name}/engine")
+    def get_engine(name: str) -> dict[str, str]:
+        """Where a ready replica's engine itself listens, with its key: the way past the gateway, on its own host."""
+        return service.engine(name)
+
     @routes.get("/endpoints/{name}/events", response_model=None)
     async def get_events(
         request: Request, name: str, after: int = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 200

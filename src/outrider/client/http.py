@@ -141,6 +141,10 @@ class Client:
         """The replicas of an endpoint."""
         return self._items(f"{_endpoint(name)}/replicas")
 
+    def engine(self, name: str) -> View:
+        """``url`` and ``key`` of a ready replica's engine, past the gateway; reachable on the replica's host only."""
+        return self._object("GET", f"{_endpoint(name)}/engine")
+
     def logs(self, name: str, replica: str = "latest", *, tail: int = 200) -> str:
         """The last lines of a replica's log."""
         path = f"{_endpoint(name)}/replicas/{_segment(replica)}/logs"

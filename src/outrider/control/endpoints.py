@@ -14,7 +14,7 @@ from outrider.control import events
 from outrider.control.controller import Controller
 from outrider.control.describing import describe_source, digest
 from outrider.control.events import Recorder
-from outrider.errors import Conflict, EndpointNotFound, InvalidSource, RevisionNotFound, SourceEdited
+from outrider.errors import Conflict, EndpointNotFound, InvalidSource, ReplicaNotFound, RevisionNotFound, SourceEdited
 from outrider.recipes.library import load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
@@ -249,6 +249,19 @@ class EndpointService:
     def views(self) -> list[dict[str, Any]]:
         """All endpoints."""
         return [self._view(record) for record in self._endpoints.list()]
+
+    def engine(self, name: str) -> dict[str, str]:
+        """``url`` and ``key`` of the engine behind the newest ready replica: what the gateway itself uses.
+
+        Raises:
+            ReplicaNotFound: none is ready.
+        """
+        self._endpoints.get(name)
+        members = sorted(self._controller.members(name), key=lambda member: member.replica.spec.created_at)
+        for member in reversed(members):
+            if (url := member.url()) is not None:
+                return {"url": url, "key": member.replica.spec.key}
+        raise ReplicaNotFound(f"{name} has no ready replica", remedy=f"See: outrider endpoint info {name}")
 
     def _find(self, name: str) -> EndpointRecord | None:
         return next((record for record in self._endpoints.list() if record.name == name), None)
