@@ -59,9 +59,9 @@ def bench(
     curve: Annotated[bool, typer.Option("--curve", help="Print a recipe's capacity_curve.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, without the single requests.")] = False,
 ) -> None:
-    """Measure TTFT, ITL, whole requests and tokens/s under load, with 95 % confidence intervals.
+    """Measure an endpoint, or any OpenAI-compatible server, under load.
 
-    ITL is (last - first content event) / (tokens - 1) of a request; the gap between events is shown apart.
+    Prints TTFT, ITL, whole requests and tokens/s with 95 % confidence intervals. ITL is (last - first content event) / (tokens - 1) of a request; the gap between events is shown apart.
     """
     if curve and (rate or trace):
         raise UsageError("--curve does not go with --rate or --trace", remedy="A curve is over --concurrency.")
@@ -69,11 +69,12 @@ def bench(
     from outrider.loadgen.benchmark import Plan
     from outrider.loadgen.traces import read_trace
 
-    targets = _targets(target, compare, model=model, keys=(key, compare_key or key), context=context)
+    shapes = None if trace else _profile(profile, input_tokens, output_tokens, shared_tokens)
+    arrived = tuple(read_trace(trace)) if trace else ()
     plan = Plan(
-        targets=tuple(targets),
-        profile=None if trace else _profile(profile, input_tokens, output_tokens, shared_tokens),
-        trace=tuple(read_trace(trace)) if trace else (),
+        targets=tuple(_targets(target, compare, model=model, keys=(key, compare_key or key), context=context)),
+        profile=shapes,
+        trace=arrived,
         seed=secrets.randbelow(2**31) if seed is None else seed,
         concurrencies=tuple(concurrency or (() if rate or trace else _DEFAULT_CONCURRENCY)),
         rates=tuple(rate or ()),
