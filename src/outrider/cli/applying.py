@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outrider.cli.terminal import console, say, show_json, show_table
+from outrider.cli.terminal import say, show_json, show_table
 from outrider.cli.up import start_if_needed
 from outrider.client.http import Client
 from outrider.errors import OutriderError, UsageError
 
 if TYPE_CHECKING:
-    from outrider.cli.several import Outcomes  # imported where used: help does not wait for the spec
-    from outrider.recipes.proposal import Proposal
+    from outrider.recipes.proposal import Proposal  # imported where used: help does not wait for the spec
     from outrider.spec.files import Declared
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -182,10 +181,10 @@ def _row(entry: Declared, proposal: Proposal, view: dict[str, Any]) -> dict[str,
 
 
 def _wait(client: Client, rows: list[dict[str, Any]], *, timeout: float, quiet: bool) -> OutriderError | None:
-    """Wait for all that should run, and note what became of each; the first error, None where all serve."""
+    """Wait for all that should run and do not serve yet; the first error, None where all serve."""
     from outrider.cli.several import wait_all
 
-    waited = [row["endpoint"] for row in rows if row["endpoint"]["desired"] == "running"]
+    waited = [row["endpoint"] for row in rows if _is_awaited(row)]
     try:
         outcomes = wait_all(client, waited, timeout=timeout, quiet=quiet)
     except KeyboardInterrupt:
@@ -194,23 +193,28 @@ def _wait(client: Client, rows: list[dict[str, Any]], *, timeout: float, quiet: 
         raise
     first = None
     for row in rows:
-        outcome = outcomes.get(row["name"])
+        outcome = outcomes.get(row["name"], row["endpoint"])
         if isinstance(outcome, OutriderError):
             row["error"] = outcome.problem()
             first = first or outcome
-        elif outcome is not None:
+        else:
             row["endpoint"] = outcome
     if not quiet:
-        _show_outcomes(rows, outcomes)
+        _show_outcomes(rows)
     return first
 
 
-def _show_outcomes(rows: Sequence[dict[str, Any]], outcomes: Outcomes) -> None:
-    console.print()
+def _is_awaited(row: dict[str, Any]) -> bool:
+    view = row["endpoint"]
+    serves = row["action"] == "unchanged" and view["state"] == "ready"
+    return view["desired"] == "running" and not serves
+
+
+def _show_outcomes(rows: Sequence[dict[str, Any]]) -> None:
     shown = []
     for row in rows:
         view, error = row["endpoint"], row["error"]
-        state = view["state"] if row["name"] in outcomes else "stopped"
-        state = f"failed: {error['title']}" if error else state
+        state = f"failed: {error['title']}" if error else view["state"]
         shown.append((row["name"], state, view["revision"]["number"], view["url"] or "–"))
+    say()
     show_table(("endpoint", "state", "revision", "url"), shown)

@@ -26,7 +26,7 @@ def show_action(action: str, name: str, note: str = "") -> None:
 
 
 def show_proposal(proposal: Proposal, note: str, *, whole: bool) -> None:
-    """Print the action and the fields that differ; ``whole``: a new endpoint's plan and the diff of ``serve.py`` too."""
+    """Print the action and the fields that differ; ``whole``: also a new endpoint's plan, and the diff of the file."""
     show_action(proposal.action, proposal.name, note)
     if proposal.action == "unchanged":
         return

@@ -29,7 +29,7 @@ def ask(client: Client, declared: Sequence[Declared], *, replace_source: bool, q
 
 
 def plan_alone(declared: Sequence[Declared], *, quiet: bool) -> list[Proposal]:
-    """What would be made for each where nothing exists yet, planned for this machine in this process; errors as above."""
+    """What would be made for each where nothing exists yet, planned in this process; errors as in :func:`ask`."""
     from outrider._version import __version__
     from outrider.recipes.render import render
 

@@ -46,7 +46,7 @@ class Proposal(SpecModel):
     changes: tuple[Change, ...]
     """Fields of the spec; of a new endpoint those that differ from the defaults."""
     plan_changes: tuple[Change, ...]
-    """What that leads to: recipe, engine, flags, weights, and the replica's resources."""
+    """What that leads to: recipe, engine, flags, weights, the replica's resources; of a new endpoint, no defaults."""
     source_diff: str
     """Unified diff of ``serve.py``; empty where it stays."""
     source_edited: bool = False
@@ -64,7 +64,8 @@ def propose(spec: Endpoint, plan: Plan, source: str, standing: Standing | None) 
     before = standing.spec if standing else None
     after = spec.model_dump(mode="json", exclude_defaults=before is None)
     changed = changes(before or {}, after)
-    led_to = changes(outcome((standing and standing.plan) or {}), outcome(plan.model_dump(mode="json")))
+    stood = standing.plan if standing else None
+    led_to = changes(outcome(stood or {}), outcome(plan.model_dump(mode="json", exclude_defaults=stood is None)))
     same = standing is not None and standing.current and not changed
     return Proposal(
         name=spec.label,
@@ -80,11 +81,11 @@ def propose(spec: Endpoint, plan: Plan, source: str, standing: Standing | None) 
 
 
 def outcome(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a stored plan that decides what runs, without reasons; an older version's may lack fields."""
+    """The part of a plan that decides what runs, without reasons and warm-up requests; fields may be left out."""
     parts = {field: plan.get(field) for field in ("recipe", "recipe_version", "engine", "engine_version")}
     flags = {flag["name"]: flag["value"] for flag in plan.get("flags", ())}
     drafter = (plan.get("speculation") or {}).get("method")
-    rest = {field: plan.get(field) for field in ("environment", "weights", "server", "warm_up")}
+    rest = {field: plan.get(field) for field in ("environment", "weights", "server")}
     return {**parts, "drafter": drafter, "flags": flags, **rest}
 
 
