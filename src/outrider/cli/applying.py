@@ -78,7 +78,7 @@ def diff(
         from outrider.cli.differences import count, show_proposal
 
         for entry, proposal in zip(declared, proposals, strict=True):
-            show_proposal(proposal, entry.place, whole=True)
+            show_proposal(proposal, entry.place(), whole=True)
         say()
         say(count(proposals))
         if alone:
@@ -89,7 +89,7 @@ def diff(
 
 def schema() -> None:
     """Print the JSON Schema of a file's documents, for editors: yaml-language-server, or any validator."""
-    from outrider.spec.json_schema import endpoint_schema
+    from outrider.spec.schema import endpoint_schema
 
     show_json(endpoint_schema())
 
@@ -128,7 +128,7 @@ def _dry_run(declared: Sequence[Declared], *, replace_source: bool, as_json: boo
     from outrider.cli.differences import count, show_proposal
 
     for entry, proposal in zip(declared, proposals, strict=True):
-        show_proposal(proposal, entry.place, whole=False)
+        show_proposal(proposal, entry.place(), whole=False)
     say()
     say(f"nothing was changed: {count(proposals)}")
     if alone:
@@ -158,7 +158,7 @@ def _change(
             raise
         rows.append(_row(entry, proposal, view))
         if not quiet:
-            show_proposal(proposal, f"revision {view['revision']['number']}, {entry.place}", whole=False)
+            show_proposal(proposal, f"revision {view['revision']['number']}, {entry.place()}", whole=False)
     return rows
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from outrider.cli.explaining import plan_here
 from outrider.cli.terminal import console
 from outrider.client.http import Client
-from outrider.errors import ControllerUnreachable, OutriderError
+from outrider.errors import ControllerUnreachable, InvalidSpec, OutriderError
 from outrider.recipes.proposal import Proposal, propose
 from outrider.spec.files import Declared
 
@@ -58,7 +58,8 @@ def _each(declared: Sequence[Declared], make: Callable[[Declared], Proposal], *,
 
 
 def _placed(error: OutriderError, entry: Declared) -> OutriderError:
-    error.what = f"{entry.place}: {error.what}"
+    field = str(error.problems[0].get("field", "")) if isinstance(error, InvalidSpec) else ""
+    error.what = f"{entry.place(field)}: {error.what}"
     error.details |= {"endpoint": entry.name, "file": entry.file, "line": entry.line}
     return error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,13 +32,13 @@ class Declared:
         endpoint: its spec, paths made absolute.
         file: as the user named it, or as found in a directory.
         document: number in the file, from 1; empty documents are not counted.
-        line: where the document begins, from 1.
+        lines: of every field that stands in the document, from 1, by dotted path; ``""``: where it begins.
     """
 
     endpoint: Endpoint
     file: str
     document: int
-    line: int
+    lines: Mapping[str, int]
 
     @property
     def name(self) -> str:
@@ -46,9 +46,13 @@ class Declared:
         return self.endpoint.label
 
     @property
-    def place(self) -> str:
-        """``FILE:LINE``, as editors take it."""
-        return f"{self.file}:{self.line}"
+    def line(self) -> int:
+        """Where the document begins, from 1."""
+        return self.lines[""]
+
+    def place(self, field: str = "") -> str:
+        """``FILE:LINE`` of the document or of a field, as editors take it."""
+        return f"{self.file}:{line_of(self.lines, field)}"
 
     def spec(self) -> dict[str, Any]:
         """What the file says, and no default."""
@@ -115,7 +119,7 @@ def _read(path: str) -> list[Declared]:
     for number, (data, places) in enumerate(zip(documents, lines, strict=True), 1):
         try:
             endpoint = parse(_anchored(data, directory))
-            found.append(Declared(endpoint, shown, number, places[""]))
+            found.append(Declared(endpoint, shown, number, places))
         except InvalidSpec as error:
             many = len(documents) > 1
             bad += [_located(problem, shown, places, number if many else None) for problem in error.problems]
@@ -142,7 +146,7 @@ def _absolute(reference: str, directory: Path) -> str:
     return "path:" + os.path.normpath((directory / Path(reference[5:]).expanduser()).absolute())
 
 
-def _located(problem: Problem, file: str, places: dict[str, int], document: int | None) -> Problem:
+def _located(problem: Problem, file: str, places: Mapping[str, int], document: int | None) -> Problem:
     line = line_of(places, str(problem["field"]))
     where = "" if document is None else f"document {document}: "
     located = _problem(file, line, problem["field"], f"{where}{problem['message']}")
@@ -156,7 +160,7 @@ def _twice(found: list[Declared]) -> list[Problem]:
     for declared in found:
         before = first.setdefault(declared.name, declared)
         if before is not declared:
-            message = f"the endpoint {declared.name!r} is declared already at {before.place}"
+            message = f"the endpoint {declared.name!r} is declared already at {before.place()}"
             bad.append(_problem(declared.file, declared.line, "name", message))
     return bad
 

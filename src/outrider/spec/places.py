@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import yaml
 
@@ -18,7 +18,7 @@ def field_lines(text: str) -> list[dict[str, int]]:
     return [dict(_lines(node)) for node in nodes]
 
 
-def line_of(lines: dict[str, int], field: str) -> int:
+def line_of(lines: Mapping[str, int], field: str) -> int:
     """The line of a field, or of the nearest thing around it that stands in the file."""
     while field and field not in lines:
         field = field.rpartition(".")[0]
