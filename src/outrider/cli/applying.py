@@ -58,7 +58,7 @@ def apply(
         rows = _change(client, declared, proposals, replace_source=replace_source, quiet=as_json)
         failed = _wait(client, rows, timeout=timeout, quiet=as_json) if wait else None
     if failed is not None:
-        failed.details |= {"endpoints": rows}
+        failed.details = {**failed.details, "endpoints": rows}
         raise failed
     if as_json:
         show_json({"dry_run": False, "endpoints": rows})
