@@ -258,7 +258,7 @@ def test_diff_shows_fields_plan_and_source(outrider: Run, fleet: Fleet, controll
     file.write_text(TWO.replace("slots: 2", "slots: 1") + "description: new\n")
     done = outrider("endpoint", "diff", "-f", str(file))
     assert done.code == 0
-    for line in ("~ flags.slots", "2 → 1", "-    slots=2,", "+    slots=1,", '+ description  "new"'):
+    for line in ("~ flags.slots", "2 → 1", "-    slots=2,", "+    slots=1,", '~ description  "" → "new"'):
         assert line in done.out
     assert done.out.endswith("0 to create, 2 to change, 0 unchanged\n")
     assert outrider("endpoint", "diff", "-f", str(file), "--exit-code").code == 1
