@@ -301,3 +301,26 @@ def test_a_file_must_be_named(outrider: Run, home: Home, command: str) -> None:
 
 def test_the_schema_is_printed(outrider: Run, home: Home) -> None:
     assert json.loads(outrider("endpoint", "schema").out) == endpoint_schema()
+
+
+def test_ctrl_c_leaves_what_was_applied(
+    outrider: Run, fleet: Fleet, controller: Standin, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("outrider.cli.several.wait_all", interrupt)
+    done = outrider("endpoint", "apply", "-f", str(file))
+    assert done.code == 130
+    assert "they go on without you" in done.out
+    assert set(fleet.specs) == {"one", "two"}
+
+
+def test_a_remote_controller_is_asked_too(
+    outrider: Run, home: Home, fleet: Fleet, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(fleet) as server:
+        monkeypatch.setenv("OUTRIDER_URL", server.url)
+        assert _actions(_apply(outrider, file, "--dry-run")) == [("one", "created"), ("two", "created")]
+        assert _actions(_apply(outrider, file)) == [("one", "created"), ("two", "created")]
+    assert fleet.numbers == {"one": 1, "two": 1}
