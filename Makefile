@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint format types layers pytest openapi bench-capacity clean
+.PHONY: demo test lint format types layers pytest openapi schema bench-capacity clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -34,6 +34,9 @@ bench-capacity: $(STAMP)
 
 openapi: $(STAMP)
 	$(BIN)/python scripts/openapi > docs/reference/openapi.json
+
+schema: $(STAMP)
+	$(BIN)/outrider endpoint schema > docs/reference/endpoint.schema.json
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -33,6 +33,13 @@ _CALLS: list[tuple[Callable[[Client], Any], str, str, dict[str, str], Any]] = [
         {"create": "true", "replace_source": "false"},
         {"model": "m"},
     ),
+    (
+        lambda c: c.propose("a", {"model": "m"}, replace_source=True),
+        "PUT",
+        "/endpoints/a",
+        {"dry_run": "true", "replace_source": "true"},
+        {"model": "m"},
+    ),
     (lambda c: c.delete("a", purge=True), "DELETE", "/endpoints/a", {"purge": "true"}, None),
     (lambda c: c.act("a", "stop"), "POST", "/endpoints/a:stop", {}, {}),
     (lambda c: c.act("a", "rollback", {"revision": 2}), "POST", "/endpoints/a:rollback", {}, {"revision": 2}),

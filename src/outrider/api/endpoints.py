@@ -46,11 +46,19 @@ def _endpoint_routes(routes: APIRouter, service: EndpointService) -> None:
         spec: Annotated[dict[str, Any], Body()],
         create: bool = False,
         replace_source: bool = False,
+        dry_run: bool = False,
         if_match: Annotated[str | None, Header()] = None,
     ) -> dict[str, Any]:
-        """Make an endpoint or give it a new spec. Idempotent; ``If-Match`` takes the generation."""
-        service.put(name, parse({**spec, "name": name}), create=create, expected=_generation(if_match),
-                    replace_source=replace_source)  # fmt: skip
+        """Make an endpoint or give it a new spec. Idempotent; ``If-Match`` takes the generation.
+
+        With ``dry_run`` nothing is changed: the answer says what would be, field by field, with the plan and a unified
+        diff of ``serve.py``.
+        """
+        wanted, expected = parse({**spec, "name": name}), _generation(if_match)
+        if dry_run:
+            proposal = service.propose(name, wanted, create=create, expected=expected, replace_source=replace_source)
+            return proposal.model_dump(mode="json")
+        service.put(name, wanted, create=create, expected=expected, replace_source=replace_source)
         return service.view(name)
 
     @routes.delete("/endpoints/{name}", status_code=204)

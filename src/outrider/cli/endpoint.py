@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from outrider.cli import explaining, inspecting
+from outrider.cli import applying, explaining, inspecting
 from outrider.cli.removing import remove, remove_failed
 from outrider.cli.terminal import console, say, show_json
 from outrider.cli.up import start_if_needed
 from outrider.cli.waiting import wait_ready
 from outrider.client.http import Client
-from outrider.errors import InvalidSpec, OutriderError, Problem, UsageError
+from outrider.errors import OutriderError, UsageError
 
 app = typer.Typer(
     name="endpoint",
@@ -25,6 +25,7 @@ app = typer.Typer(
     help="Make, see, change and remove endpoints.",
 )
 inspecting.register(app)
+applying.register(app)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Model = Annotated[str | None, typer.Option(help="Hub id of a model in the catalog, or path:FILE.gguf.")]
@@ -221,15 +222,12 @@ def _spec(file: Path | None, *, sets: list[str], **given: Any) -> dict[str, Any]
 
 
 def _read(file: Path) -> dict[str, Any]:
-    from outrider.spec.endpoint import load_yaml
+    from outrider.spec.files import read_files
 
-    try:
-        specs = load_yaml(file.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSpec(f"{file} cannot be read", [Problem(field="(file)", message=str(error))]) from error
-    if len(specs) != 1:
-        raise UsageError(f"{file} holds {len(specs)} endpoints", remedy="Give one at a time.")
-    return specs[0].model_dump(mode="json", exclude_unset=True)
+    found = read_files([str(file)])
+    if len(found) != 1:
+        raise UsageError(f"{file} holds {len(found)} endpoints", remedy=f"Use: outrider endpoint apply -f {file}")
+    return found[0].spec()
 
 
 def _flag(text: str) -> tuple[str, bool | int | float | str]:

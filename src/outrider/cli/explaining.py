@@ -12,6 +12,7 @@ from outrider.cli.text import clean
 from outrider.client.http import Client
 from outrider.recipes.explain import Line, explain
 from outrider.recipes.plan import Plan
+from outrider.spec.endpoint import Endpoint
 
 _STYLES = {"title": "bold", "choice": "cyan", "reason": "", "rejected": "dim", "ignored": "yellow"}
 
@@ -24,6 +25,11 @@ def make_plan(spec: dict[str, Any]) -> Plan:
     with Client() as client:
         if not client.local or client.reachable():
             return Plan.model_validate(client.plan(spec))
+    return plan_here(endpoint)
+
+
+def plan_here(endpoint: Endpoint) -> Plan:
+    """Plan in this process, for this machine. Raises what the planner raises."""
     from outrider.placement.discover import discover
     from outrider.recipes.library import load_catalog
     from outrider.recipes.planner import plan

@@ -21,7 +21,7 @@ from outrider.client.http import Client
 from outrider.client.problems import rebuild
 from outrider.errors import Conflict, OutriderError, ReplicaFailed, StartTimeout
 
-_POLL = 0.1
+POLL = 0.1
 """Seconds between two looks: what a person takes for at once."""
 _SHOWN = 6
 
@@ -46,18 +46,26 @@ def wait_ready(client: Client, view: dict[str, Any], *, timeout: float, quiet: b
             shown(watch)
             if watch.outcome == "ready":
                 return view
-            if watch.outcome == "failed":
-                raise _cause(client, watch)
-            if watch.outcome == "overtaken":
-                raise Conflict(f"{name} is not waited for any more", why=watch.reason, remedy=_look_at(name))
-            if time.monotonic() - start > timeout:
-                stage = watch.spans[-1].stage if watch.spans else "pending"
-                raise StartTimeout(
-                    f"{name} is not ready after {span(timeout)}",
-                    why=f"it is {stage}",
-                    remedy=f"It goes on. {_look_at(name)}",
-                )
-            time.sleep(_POLL)
+            if error := trouble(client, watch, elapsed=time.monotonic() - start, timeout=timeout):
+                raise error
+            time.sleep(POLL)
+
+
+def trouble(client: Client, watch: Watch, *, elapsed: float, timeout: float) -> OutriderError | None:
+    """Why an endpoint is waited for no longer, as :func:`wait_ready` raises it; None: it is ready, or may become so."""
+    name = watch.endpoint
+    if watch.outcome == "failed":
+        return _cause(client, watch)
+    if watch.outcome == "overtaken":
+        return Conflict(f"{name} is not waited for any more", why=watch.reason, remedy=_look_at(name))
+    if watch.outcome == "waiting" and elapsed > timeout:
+        stage = watch.spans[-1].stage if watch.spans else "pending"
+        return StartTimeout(
+            f"{name} is not ready after {span(timeout)}",
+            why=f"it is {stage}",
+            remedy=f"It goes on. {_look_at(name)}",
+        )
+    return None
 
 
 def _look_at(name: str) -> str:
@@ -109,11 +117,12 @@ def drawn(watch: Watch, now: float, spinner: Spinner) -> Table:
         mark = Text("✗", "red") if broken else Text("✓", "green") if ended else spinner
         seconds = now - watch.begun if entry.stage == "ready" else entry.seconds(now)
         style = "bold green" if entry.stage == "ready" else "red" if broken else "" if ended else "bold"
-        table.add_row(mark, Text(entry.stage, style), Text(span(seconds), "dim"), _what(entry, now))
+        table.add_row(mark, Text(entry.stage, style), Text(span(seconds), "dim"), what(entry, now))
     return table
 
 
-def _what(entry: Span, now: float) -> Table | Text:
+def what(entry: Span, now: float) -> Table | Text:
+    """What is being done in a stage: bytes with a bar, or words."""
     detail = Text(clean(entry.detail), "dim")
     if entry.done is None:
         return detail if entry.ended is None else Text("")

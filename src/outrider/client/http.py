@@ -111,6 +111,11 @@ class Client:
         query = {"create": create, "replace_source": replace_source}
         return self._object("PUT", _endpoint(name), params=query, headers=headers, body=dict(spec))
 
+    def propose(self, name: str, spec: Mapping[str, Any], *, replace_source: bool = False) -> View:
+        """What :meth:`put` would change, field by field; raises what it would raise, and changes nothing."""
+        query = {"dry_run": True, "replace_source": replace_source}
+        return self._object("PUT", _endpoint(name), params=query, body=dict(spec))
+
     def delete(self, name: str, *, purge: bool = False) -> None:
         """Remove an endpoint, its revisions and events; refused (Conflict) without ``purge``."""
         self._send("DELETE", _endpoint(name), params={"purge": purge})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from outrider.errors import Conflict, EndpointNotFound, InvalidSource, ReplicaNo
 from outrider.recipes.library import load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
+from outrider.recipes.proposal import Proposal, Standing, propose
 from outrider.recipes.reading import facts_of_spec
 from outrider.recipes.render import render
 from outrider.spec.endpoint import Endpoint
@@ -25,9 +26,19 @@ from outrider.spec.home import Home
 from outrider.spec.inventory import Inventory
 from outrider.spec.names import check_name
 from outrider.store.database import Database
-from outrider.store.endpoints import EndpointRecord, Endpoints
+from outrider.store.endpoints import EndpointRecord, Endpoints, exists_already, require_generation
 from outrider.store.events import EventRecord, Events
 from outrider.store.revisions import RevisionRecord, Revisions
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A revision that could be: what it would change, and what would be stored."""
+
+    proposal: Proposal
+    spec: dict[str, Any]
+    source: str
+    declaration: dict[str, Any]
 
 
 class EndpointService:
@@ -69,37 +80,55 @@ class EndpointService:
     def put(
         self, name: str, spec: Endpoint, *, create: bool, expected: int | None = None, replace_source: bool = False
     ) -> None:
-        """Make an endpoint, or give it a new spec (a new revision).
+        """Make an endpoint, or give it a new spec (a new revision; none where nothing would change).
 
         Raises:
             EndpointExists: ``create`` and there is one.
             SourceEdited: it runs an edited file and not ``replace_source``.
+            GenerationMismatch: it is at another generation than ``expected``.
         """
+        candidate = self._candidate(name, spec, create=create, expected=expected, replace_source=replace_source)
+        if candidate.proposal.action == "unchanged":
+            return  # said before: PUT is idempotent, and a revision is a change
+        self._commit(
+            name,
+            candidate.source,
+            candidate.declaration,
+            candidate.proposal.plan.model_dump(mode="json"),
+            origin="planned",
+            exists=candidate.proposal.action == "changed",
+            values={"spec": candidate.spec, "source_edited": False},
+            expected=expected,
+        )
+
+    def propose(
+        self, name: str, spec: Endpoint, *, create: bool, expected: int | None = None, replace_source: bool = False
+    ) -> Proposal:
+        """What :meth:`put` would do; raises what it would raise, and changes nothing."""
+        candidate = self._candidate(name, spec, create=create, expected=expected, replace_source=replace_source)
+        return candidate.proposal
+
+    def _candidate(
+        self, name: str, spec: Endpoint, *, create: bool, expected: int | None, replace_source: bool
+    ) -> _Candidate:
         spec = spec.model_copy(update={"name": check_name(name)})
         made = self.plan(spec)
         source = render(made, version=__version__)
         declaration = describe_source(source)
-        existing = None if create else self._find(name)
+        existing = self._find(name)
+        if create and existing is not None:
+            raise exists_already(name)
+        require_generation(name, expected, existing.generation if existing else None)
         if existing is not None and existing.source_edited and not replace_source:
             raise SourceEdited(
                 f"{name} runs an edited serve.py",
                 why="a new spec would overwrite it",
                 remedy="Deploy the file again, or apply with --replace-source.",
             )
-        data, planned = spec.model_dump(mode="json"), made.model_dump(mode="json")
-        same = existing is not None and expected in (None, existing.generation) and existing.spec == data
-        if existing is not None and same and self._runs(existing, digest(source, planned, declaration)):
-            return  # said before: PUT is idempotent, and a revision is a change
-        self._commit(
-            name,
-            source,
-            declaration,
-            planned,
-            origin="planned",
-            exists=existing is not None,
-            values={"spec": data, "source_edited": False},
-            expected=expected,
-        )
+        wanted = digest(source, made.model_dump(mode="json"), declaration)
+        standing = None if existing is None else self._standing(existing, wanted)
+        proposal = propose(spec, made, source, standing)
+        return _Candidate(proposal, spec.model_dump(mode="json"), source, declaration)
 
     def deploy(self, source: str, *, name: str | None = None, create: bool = True) -> str:
         """Make an edited ``serve.py`` the next revision; the endpoint's name (the App's unless given).
@@ -128,11 +157,17 @@ class EndpointService:
         )
         return target
 
-    def _runs(self, record: EndpointRecord, wanted: str) -> bool:
-        if record.revision is None:
-            return False
-        revision = self._revisions.get(record.name, record.revision)
-        return revision.digest == wanted and revision.status != "failed"
+    def _standing(self, record: EndpointRecord, wanted: str) -> Standing:
+        revision = None if record.revision is None else self._revisions.get(record.name, record.revision)
+        return Standing(
+            spec=record.spec,
+            plan=revision.plan if revision else None,
+            source=revision.source if revision else "",
+            revision=record.revision,
+            generation=record.generation,
+            current=revision is not None and revision.digest == wanted and revision.status != "failed",
+            edited=record.source_edited,
+        )
 
     def _commit(
         self,

@@ -14,7 +14,11 @@ _BOOL = "tag:yaml.org,2002:bool"
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader with YAML 1.2's booleans, so that ``drafter: off`` says off; a key stands once."""
+    """SafeLoader with YAML 1.2's booleans, so that ``drafter: off`` says off; a key stands once, nothing in itself."""
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        self.deep_construct = True  # else an alias to what is around it makes data without end
+        return super().construct_document(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()

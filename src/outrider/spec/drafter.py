@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from outrider.spec.base import SpecModel
 
@@ -13,10 +13,16 @@ WORDS = ("auto", "off", "ngram", "mtp")
 """The drafters that are named by a word; all others are references."""
 
 
+def _written(schema: dict[str, Any]) -> None:
+    """The two kinds of text that a source may be, as JSON Schema."""
+    del schema["type"]
+    schema["anyOf"] = [{"enum": list(WORDS)}, {"type": "string", "pattern": r"^(hf|path):\S"}]
+
+
 class Drafter(SpecModel):
     """``auto`` (the recipe's, where it pays), ``off``, ``ngram``, ``mtp``, ``hf:…``, ``path:…``; a bare string does."""
 
-    source: str = "auto"
+    source: str = Field(default="auto", json_schema_extra=_written)
     """A word or a reference. auto: speculation is used where the recipe says that it pays, since where it does not it
     makes every token slower."""
 

@@ -13,7 +13,7 @@ from outrider.errors import InvalidName, InvalidSpec, Problem
 from outrider.spec.base import SpecModel
 from outrider.spec.documents import read_documents
 from outrider.spec.drafter import Drafter
-from outrider.spec.names import check_name, name_for_model, nearest_name
+from outrider.spec.names import LABEL, check_name, name_for_model, nearest_name
 from outrider.spec.objective import Objective
 from outrider.spec.problems import problems
 from outrider.spec.regions import Regions
@@ -21,15 +21,16 @@ from outrider.spec.resources import Resources
 from outrider.spec.scaling import Scaling
 from outrider.spec.workload import Workload
 
+_ONE_LINE = r"^(\S(.*\S)?)?$"
 _REMEDY = "Nothing was changed; correct it."
 
 
 class Endpoint(SpecModel):
     """A named, OpenAI-compatible service for one model."""
 
-    model: str = Field(min_length=1, max_length=500)
+    model: str = Field(min_length=1, max_length=500, json_schema_extra={"pattern": _ONE_LINE})
     """Hub id (``org/name``) of a model in the catalog, or a GGUF file (``path:/…``) that facts can be read from."""
-    name: str | None = None
+    name: str | None = Field(default=None, json_schema_extra={"pattern": f"^{LABEL}$"})
     """DNS label of at most 40 characters; clients send it as ``model``. None: made from the model's name."""
     task: Literal["generate", "embed"] = "generate"
     """What it is for: chat and completions, or embeddings. generate: what most endpoints are."""
@@ -45,11 +46,11 @@ class Endpoint(SpecModel):
     """Where; ignored, with a reason in the plan, by placements without regions."""
     drafter: Drafter = Drafter()
     """Which draft model; a bare string will do."""
-    weights: str | None = None
+    weights: str | None = Field(default=None, json_schema_extra={"pattern": r"^(hf|path|package):(.*\S)$"})
     """Other weights for the model's recipe: ``hf:…``, ``path:…``, ``package:…``. None: the recipe's own sources."""
     engine: Literal["sglang", "vllm", "llamacpp"] | None = None
     """Which engine. None: the planner's choice."""
-    recipe: str | None = None
+    recipe: str | None = Field(default=None, json_schema_extra={"pattern": _ONE_LINE})
     """A recipe's id. None: the planner's choice."""
     profile: Literal["latency", "balanced", "throughput"] = "balanced"
     """Which way a recipe should lean; another is taken where none does, and the plan says so. balanced: most chats."""

@@ -7,12 +7,13 @@ import re
 from outrider.errors import InvalidName
 
 LONGEST = 40
-_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+LABEL = r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?"
+"""A whole name, as a regular expression."""
 
 
 def check_name(name: str) -> str:
     """Return ``name``. Raises InvalidName with the nearest valid spelling."""
-    if not _LABEL.fullmatch(name):
+    if not re.fullmatch(LABEL, name):
         near = nearest_name(name)
         raise InvalidName(
             f"{name[:80]!r} is no endpoint name",

@@ -9,11 +9,13 @@ from pydantic import Field, field_validator
 from outrider.spec.base import SpecModel
 from outrider.spec.units import Bytes, Seconds
 
+_GPU = r"[A-Za-z0-9][A-Za-z0-9 ._-]*(:[1-9][0-9]{0,3})?"
+
 
 class Resources(SpecModel):
     """Resources of one replica."""
 
-    gpu: str | None = None
+    gpu: str | None = Field(default=None, json_schema_extra={"pattern": f"^{_GPU}$"})
     """GPU model and count (``H200:1``). None: the planner's choice."""
     cpu: float | None = Field(default=None, gt=0)
     """Quota in cores, enforced by cgroup where one is writable. None: no quota, so that idle cores are used."""
@@ -29,7 +31,7 @@ class Resources(SpecModel):
     @field_validator("gpu")
     @classmethod
     def _model_and_count(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._-]*(:[1-9][0-9]{0,3})?", value):
+        if value is not None and not re.fullmatch(_GPU, value):
             raise ValueError("a GPU model and perhaps a count, like H200 or H200:2")
         return value
 

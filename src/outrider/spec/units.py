@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 _SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _SIZES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -44,7 +44,18 @@ def parse_span(value: Any) -> Any:
     return sum(float(number) * _SPANS[unit] for number, unit in re.findall(r"([0-9]+)([hms])", text))
 
 
-Bytes = Annotated[int, BeforeValidator(parse_size, json_schema_input_type=int | str)]
+SIZE_TEXT = r"^\s*[0-9]{1,18}(\.[0-9]{1,9})?\s*([kKmMgGtT][iI]?[bB]|[bB])?\s*$"
+"""What :func:`parse_size` takes as text, for the JSON Schema."""
+SPAN_TEXT = (
+    r"^\s*([0-9]{1,18}(\.[0-9]{1,9})?\s*([mM]?[sS]|[mMhH])?|(?=[0-9])([0-9]+[hH])?([0-9]+[mM])?([0-9]+[sS])?)\s*$"
+)
+"""What :func:`parse_span` takes as text, for the JSON Schema."""
+
+Bytes = Annotated[
+    int, BeforeValidator(parse_size, json_schema_input_type=int | Annotated[str, Field(pattern=SIZE_TEXT)])
+]
 """A number of bytes, or text such as ``2GiB``."""
-Seconds = Annotated[float, BeforeValidator(parse_span, json_schema_input_type=float | str)]
+Seconds = Annotated[
+    float, BeforeValidator(parse_span, json_schema_input_type=float | Annotated[str, Field(pattern=SPAN_TEXT)])
+]
 """A number of seconds, or text such as ``10m``."""

@@ -54,10 +54,7 @@ class Endpoints:
             with self._database.begin(connection) as active:
                 active.execute(insert(endpoints).values(**values, created_at=at, updated_at=at))
         except IntegrityError as error:
-            raise EndpointExists(
-                f"There is an endpoint {name!r} already",
-                remedy=f"Choose another name, or remove it with: outrider endpoint rm {name} --purge",
-            ) from error
+            raise exists_already(name) from error
 
     def update(
         self, name: str, *, at: int, expected: int | None = None, connection: Connection | None = None, **values: Any
@@ -69,8 +66,7 @@ class Endpoints:
         """
         with self._database.begin(connection) as active:
             present = self.get(name, active).generation
-            if expected is not None and expected != present:
-                raise _changed(name, f"you have generation {expected}, it is at {present}")
+            require_generation(name, expected, present)
             changes = {**values, "updated_at": at, "generation": present + 1}
             where = (endpoints.c.name == name, endpoints.c.generation == present)
             # On SQLite nobody can come between; elsewhere the condition on the generation notices who did.
@@ -85,6 +81,19 @@ class Endpoints:
         """Forget one and its revisions. Nothing happens if there is none."""
         with self._database.begin(connection) as active:
             active.execute(delete(endpoints).where(endpoints.c.name == name))
+
+
+def exists_already(name: str) -> EndpointExists:
+    """The error of making what is there."""
+    remedy = f"Choose another name, or remove it with: outrider endpoint rm {name} --purge"
+    return EndpointExists(f"There is an endpoint {name!r} already", remedy=remedy)
+
+
+def require_generation(name: str, expected: int | None, present: int | None) -> None:
+    """Raise GenerationMismatch where a generation is expected and it is not the present one (None: no endpoint)."""
+    if expected is not None and expected != present:
+        where = "there is no such endpoint" if present is None else f"it is at {present}"
+        raise _changed(name, f"you have generation {expected}, {where}")
 
 
 def _changed(name: str, why: str) -> GenerationMismatch:
