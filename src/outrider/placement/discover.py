@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from outrider.placement import cgroup
+from outrider.placement import cgroup, nvidia
 from outrider.spec.home import Home
 from outrider.spec.inventory import Inventory
 
@@ -16,15 +16,18 @@ _ENGINES = {"llamacpp": "xllamacpp", "vllm": "vllm", "sglang": "sglang"}
 
 
 def discover(home: Home) -> Inventory:
-    """Look at this machine: cores this process may use, memory, free disk under the cache, engines in this Python."""
+    """Look at this machine: cores and memory this process may use, free disk under the cache, GPUs, engines in this
+    Python. Changes nothing; a machine without GPUs has none, and that is all.
+    """
+    memory = psutil.virtual_memory().total
     return Inventory(
         cores=len(os.sched_getaffinity(0)),
-        memory_bytes=psutil.virtual_memory().total,
+        memory_bytes=min(memory, cgroup.limits().memory_bytes or memory),
         disk_free_bytes=psutil.disk_usage(str(_existing(home.cache))).free,
-        gpus=(),
+        gpus=nvidia.look().gpus,
         engines={engine: _installed(package) for engine, package in _ENGINES.items()},
         cpu_model=_cpu_model(),
-        quota_enforced=cgroup.hierarchy() is not None,
+        quota_enforced=cgroup.obstacle() is None,
         placement="local",
     )
 
