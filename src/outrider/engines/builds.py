@@ -25,6 +25,7 @@ class Build:
     Attributes:
         engine: Outrider's name: ``llamacpp``, ``vllm``, ``sglang``.
         package: the distribution that pip installs.
+        module: what Python imports.
         version: of the package.
         publisher: who made the wheel, with a URL.
         upstream: whose code it holds, with a URL.
@@ -39,6 +40,7 @@ class Build:
 
     engine: str
     package: str
+    module: str
     version: str
     publisher: str
     upstream: str
@@ -61,8 +63,12 @@ class Build:
         """``tested here: TARGET``, ``generated only``, or that this version has no class for the engine."""
         if self.tested:
             return f"tested here: `{self.tested}`"
-        known = importlib.util.find_spec(f"outrider.engines.{self.engine}") is not None
-        return "generated only" if known else "not in this version"
+        return "generated only" if self.known else "not in this version"
+
+    @property
+    def known(self) -> bool:
+        """Whether this version of Outrider has a class for the engine."""
+        return importlib.util.find_spec(f"outrider.engines.{self.engine}") is not None
 
 
 @cache

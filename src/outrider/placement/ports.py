@@ -1,0 +1,58 @@
+"""Who holds a port of this machine's loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from typing import Literal
+from urllib.parse import urlsplit
+
+import psutil
+
+from outrider.placement.machine import Port
+from outrider.placement.process import recorded
+from outrider.spec.home import Home
+
+_LOOPBACK = "127.0.0.1"
+_TRIED = 100
+"""Ports looked at for one that is free."""
+
+
+def look_at_port(home: Home, purpose: Literal["gateway", "controller"], number: int) -> Port:
+    """Whether a port is free, held by this home's own process, or by whom."""
+    if _listens_here(home, purpose, number):
+        return Port(purpose, number, "ours")
+    if _free(number):
+        return Port(purpose, number, "free")
+    candidates = range(number + 1, min(number + 1 + _TRIED, 65536))
+    return Port(purpose, number, "taken", _holder(number), next(filter(_free, candidates), None))
+
+
+def _listens_here(home: Home, purpose: str, number: int) -> bool:
+    file = home.run / f"{purpose}.pid"
+    if recorded(file) is None:
+        return False
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        return urlsplit(str(json.loads(file.read_text())["url"])).port == number
+    return False
+
+
+def _free(number: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: TIME_WAIT holds no port
+        try:
+            probe.bind((_LOOPBACK, number))
+        except OSError:
+            return False
+    return True
+
+
+def _holder(number: int) -> str:
+    with contextlib.suppress(psutil.Error, OSError):
+        for connection in psutil.net_connections("tcp"):
+            if connection.laddr and connection.laddr.port == number and connection.status == psutil.CONN_LISTEN:
+                if connection.pid is None:
+                    return "a process of another user"
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+    return "a process that cannot be seen from here"
