@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.padding import Padding
 from rich.text import Text
 
 from outrider.cli.terminal import console, say, show_json
@@ -144,6 +143,6 @@ def _hanging(head: Text, text: Text, indent: int) -> None:
         console.print(head + text, soft_wrap=True)
         return
     first, *rest = text.wrap(console, console.width - indent)
-    console.print(head + first, soft_wrap=True)
-    for line in rest:
-        console.print(Padding(line, (0, 0, 0, indent)))
+    for start, line in ((head, first), *((Text(" " * indent), line) for line in rest)):
+        line.rstrip()
+        console.print(start + line, soft_wrap=True)

@@ -56,12 +56,13 @@ def _missing(engine: str, machine: Machine) -> Finding:
     known = [build for build in builds() if build.engine == engine]
     if not known[0].known:
         text = "recipes for it cannot run: this version of Outrider has no class for this engine"
-        return Finding(engine, Status.NOTE, "not installed", text, "See docs/support.md for what each version runs.")
+        return Finding(engine, Status.NOTE, "not installed", text, _docs())
     if engine in _EXTRAS:
         text = "recipes for it cannot run, unless they bring an environment of their own"
         return Finding(engine, Status.WARNING, "not installed", text, _EXTRAS[engine])
     text = "recipes for it build an environment of their own when they are first used; none is there yet"
-    usable = [build for name in packages(engine) if (build := pinned(name)) and (machine.nvidia.gpus or not build.cuda)]
+    here = [_pinned(package, machine) for package in packages(engine)]
+    usable = [build for build in here if build is not None and (machine.nvidia.gpus or build.cuda is None)]
     if not usable:
         return Finding(engine, Status.NOTE, "not installed", f"{text}, and no pinned build runs here", _docs())
     fix = f"Environment(packages=['{usable[0].package}=={usable[0].version}']) in serve.py"
@@ -71,7 +72,7 @@ def _missing(engine: str, machine: Machine) -> Finding:
 def _installed(seen: InstalledEngine, machine: Machine) -> Finding:
     where = "Outrider's own Python" if seen.own else str(seen.python)
     found = f"{seen.package} {seen.version} in {where}"
-    pin = pinned(seen.package, machine.processor.architecture, machine.python.version[:2] if seen.own else None)
+    pin = _pinned(seen.package, machine)
     trouble = _lacks(pin, machine) if pin is not None else None
     if trouble is not None:
         return Finding(seen.engine, Status.PROBLEM, found, *trouble)
@@ -84,6 +85,9 @@ def _installed(seen: InstalledEngine, machine: Machine) -> Finding:
     if seen.version != pin.version:
         text = f"recipes were made with {pin.version}, and flags drift between versions"
         return Finding(seen.engine, Status.WARNING, found, text, _reinstall(seen, pin))
+    if not pin.known:
+        text = "nothing uses it: this version of Outrider has no class for this engine"
+        return Finding(seen.engine, Status.NOTE, found, text, _docs())
     whose = ", a third-party build" if pin.third_party else ""
     return Finding(seen.engine, Status.OK, f"{found}, as pinned{whose}; {pin.status.replace('`', '')}")
 
@@ -103,6 +107,10 @@ def _lacks(pin: Build, machine: Machine) -> tuple[str, str] | None:
     return None
 
 
+def _pinned(package: str, machine: Machine) -> Build | None:
+    return pinned(package, machine.processor.architecture, machine.python.version[:2])
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
@@ -113,7 +121,7 @@ def _reinstall(seen: InstalledEngine, pin: Build | None) -> str:
 
 
 def _docs() -> str:
-    return "See docs/support.md for the builds that are known."
+    return "See docs/support.md: what each build needs, and what this version runs."
 
 
 def broken(engines: Iterable[InstalledEngine]) -> dict[str, str]:

@@ -24,7 +24,7 @@ from outrider.placement.machine import (
     OpenFiles,
     Sockets,
 )
-from outrider.placement.ports import look_at_port
+from outrider.placement.ports import look_at_ports
 from outrider.spec.home import Home
 
 _LONGEST_ID = "0123456789abcdef"
@@ -43,10 +43,7 @@ def examine(home: Home, *, gateway_port: int, controller_port: int, now: datetim
         quota_obstacle=cgroup.obstacle(),
         nvidia=nvidia.look(),
         engines=installed_engines(home),
-        ports=(
-            look_at_port(home, "gateway", gateway_port),
-            look_at_port(home, "controller", controller_port),
-        ),
+        ports=look_at_ports(home, gateway=gateway_port, controller=controller_port),
         clock=Clock(now, clock.synchronised(), clock.source()),
         open_files=_open_files(),
         python=Interpreter(

@@ -19,14 +19,19 @@ _TRIED = 100
 """Ports looked at for one that is free."""
 
 
-def look_at_port(home: Home, purpose: Literal["gateway", "controller"], number: int) -> Port:
-    """Whether a port is free, held by this home's own process, or by whom."""
+def look_at_ports(home: Home, *, gateway: int, controller: int) -> tuple[Port, Port]:
+    """For each whether it is free, held by this home's own process, or by whom; then with a free one near it."""
+    wanted = {gateway, controller}
+    return _look(home, "gateway", gateway, wanted), _look(home, "controller", controller, wanted)
+
+
+def _look(home: Home, purpose: Literal["gateway", "controller"], number: int, wanted: set[int]) -> Port:
     if _listens_here(home, purpose, number):
         return Port(purpose, number, "ours")
     if _free(number):
         return Port(purpose, number, "free")
-    candidates = range(number + 1, min(number + 1 + _TRIED, 65536))
-    return Port(purpose, number, "taken", _holder(number), next(filter(_free, candidates), None))
+    candidates = (n for n in range(number + 1, min(number + 1 + _TRIED, 65536)) if n not in wanted and _free(n))
+    return Port(purpose, number, "taken", _holder(number), next(candidates, None))
 
 
 def _listens_here(home: Home, purpose: str, number: int) -> bool:
