@@ -17,7 +17,10 @@ _VENDOR, _DISPLAY = "0x10de", "0x03"
 class Nvml(Protocol):
     """What is used of the module ``pynvml`` (package nvidia-ml-py, NVIDIA's own)."""
 
-    NVMLError: type[Exception]
+    @property
+    def NVMLError(self) -> type[Exception]:
+        """What every call may raise."""
+        ...
 
     def nvmlInit(self) -> None:
         """Load the driver's library. Raises NVMLError."""
