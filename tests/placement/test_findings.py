@@ -41,6 +41,7 @@ CASES: list[tuple[str, Status, dict[str, Any], str, str]] = [
     ("memory", Status.WARNING, {"memory": Memory(64 * GIB, 60 * GIB, GIB)}, "allows 1.0 GiB", "container"),
     ("memory", Status.NOTE, {"memory": Memory(64 * GIB, 60 * GIB, 16 * GIB)}, "allows 16.0 GiB", "docker run --memory"),
     ("home", Status.PROBLEM, {"home": {"writable": False}}, "no directory of this user's", "OUTRIDER_HOME="),
+    ("home", Status.PROBLEM, {"home": {"free_bytes": 2**20}}, "0.0 GiB free", "OUTRIDER_HOME="),
     ("home", Status.WARNING, {"home": {"file_system": "nfs4"}}, "nfs4", "OUTRIDER_HOME="),
     ("home", Status.NOTE, {"home": {"file_system": "tmpfs"}}, "tmpfs", "OUTRIDER_HOME="),
     ("cache", Status.PROBLEM, {"cache": {"writable": False}}, "no directory of this user's", "OUTRIDER_CACHE="),

@@ -33,7 +33,7 @@ def doctor(
     ] = API_PORT,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what this machine can run, why not more, and how to fix it. Changes nothing.
+    """Say what this machine can run, and why not more; each finding with its fix. Changes nothing.
 
     Exits with 0, or with 7 where a finding is a problem; notes and warnings are none.
     """

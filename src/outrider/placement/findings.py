@@ -14,6 +14,8 @@ _SOCKET_LIMIT = 107
 """Bytes of a Unix socket's path (unix(7): 108 with the final zero)."""
 _FREE_LEAST, _FREE_WANTED = 1 * _GIB, 10 * _GIB
 """Free disk under the cache below which small models already fail, and below which ordinary ones do."""
+_STORE_LEAST = 64 * 2**20
+"""Free disk under the home: room for the store's write-ahead log and some logs."""
 _MEMORY_WANTED = 2 * _GIB
 """Available memory below which even a small model with its caches may not start."""
 _FILES_LEAST, _FILES_WANTED = 1024, 8192
@@ -126,6 +128,9 @@ def _home(home: Directory) -> Finding:
     if home.file_system in _REMOTE:
         text = "the store is SQLite, whose locks are not safe on a network's file system"
         return Finding("home", Status.WARNING, found, text, f"export {home.variable}=/a/local/directory")
+    if home.free_bytes < _STORE_LEAST:
+        text = "the store, logs and revisions go there: nothing more can be remembered"
+        return Finding("home", Status.PROBLEM, found, text, f"Free some, or: export {home.variable}=/another/directory")
     return _passing("home", home, "endpoints, revisions and keys are") or Finding("home", Status.OK, found)
 
 
