@@ -27,6 +27,7 @@ _COMMANDS = {
     "bench": ("outrider.cli.bench", "bench", "Measure an endpoint, or any OpenAI-compatible server, under load."),
     "recipe": ("outrider.cli.recipe", "app", "See the recipes that endpoints are planned from."),
     "key": ("outrider.cli.key", "app", "Make, list and revoke API keys."),
+    "doctor": ("outrider.cli.doctor", "doctor", "Say what this machine can run, and why not more."),
     "version": ("outrider.cli.version", "version", "Print the version."),
 }
 _INTERRUPTED = 130

@@ -16,16 +16,16 @@ from outrider.spec.home import Home
 if TYPE_CHECKING:
     from outrider.control.processes import Options, Started  # imported where used: it brings the store with it
 
-_PORT, _API_PORT = 8080, 8081
+PORT, API_PORT = 8080, 8081
 
 
 def up(
     foreground: Annotated[bool, typer.Option(help="Stay, restart what dies, take down on Ctrl-C.")] = False,
     host: Annotated[str, typer.Option(help="Address of the gateway. Beyond loopback only with keys.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, envvar="OUTRIDER_PORT", help="Port of the gateway.")] = _PORT,
+    port: Annotated[int, typer.Option(min=1, max=65535, envvar="OUTRIDER_PORT", help="Port of the gateway.")] = PORT,
     api_port: Annotated[
         int, typer.Option(min=1, max=65535, envvar="OUTRIDER_API_PORT", help="Port of the controller.")
-    ] = _API_PORT,
+    ] = API_PORT,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Start controller and gateway where they do not run."""
@@ -97,7 +97,7 @@ def start_if_needed(client: Client, *, quiet: bool) -> None:
 def _options_from_environment() -> Options:
     from outrider.control.processes import Options
 
-    return Options(port=_port("OUTRIDER_PORT", _PORT), api_port=_port("OUTRIDER_API_PORT", _API_PORT))
+    return Options(port=_port("OUTRIDER_PORT", PORT), api_port=_port("OUTRIDER_API_PORT", API_PORT))
 
 
 def _port(variable: str, default: int) -> int:

@@ -23,7 +23,7 @@ from pathlib import Path
 from outrider.app.state import tail, write_json
 from outrider.errors import KeysRequired, MachineFault, OutriderError, PortTaken, Unavailable
 from outrider.placement.local import LocalPlacement
-from outrider.placement.process import ProcessIdentity, detach, end, wait_gone
+from outrider.placement.process import ProcessIdentity, detach, end, recorded, wait_gone
 from outrider.spec.home import Home
 from outrider.store.database import open_database
 from outrider.store.keys import Keys
@@ -83,12 +83,7 @@ def ensure_up(home: Home, options: Options) -> Started:
 
 def running(home: Home, name: str) -> ProcessIdentity | None:
     """The live process of that name, or None."""
-    try:
-        data = json.loads((home.run / f"{name}.pid").read_text())
-        identity = ProcessIdentity(int(data["pid"]), int(data["started"]))
-    except (OSError, ValueError, KeyError):
-        return None
-    return identity if identity.alive() else None
+    return recorded(home.run / f"{name}.pid")
 
 
 def take_down(home: Home, timeout: float = 60.0) -> list[str]:

@@ -54,6 +54,16 @@ def identify(pid: int) -> ProcessIdentity | None:
     return ProcessIdentity(pid, found[0]) if found is not None and found[1] else None
 
 
+def recorded(file: Path) -> ProcessIdentity | None:
+    """The live process that a pid file (JSON with ``pid`` and ``started``) names, or None."""
+    try:
+        data = json.loads(file.read_text())
+        identity = ProcessIdentity(int(data["pid"]), int(data["started"]))
+    except (OSError, ValueError, KeyError):
+        return None
+    return identity if identity.alive() else None
+
+
 def detach(argv: Sequence[str], *, log: Path, env: Mapping[str, str], cwd: Path) -> ProcessIdentity:
     """Start ``argv`` as the leader of a session of its own, output appended to ``log``, no open descriptors inherited.
 

@@ -22,7 +22,7 @@ class Inventory(SpecModel):
     cores: int
     """Cores this process may use (its affinity, not the machine's count)."""
     memory_bytes: int
-    """All host memory, bytes."""
+    """Host memory this process may use, bytes: all of it, or what its cgroup allows where that is less."""
     disk_free_bytes: int
     """Free where the cache lies, bytes."""
     gpus: tuple[Gpu, ...] = ()
