@@ -83,6 +83,13 @@ def test_prompts_have_the_tokens_asked_for() -> None:
         assert request["completion_tokens"] == request["shape"]["output_tokens"]
 
 
+def test_no_prompt_comes_twice() -> None:
+    with serving(Standin(ttft=0.0, gap=0.0)) as standin:
+        quietly(Plan((target(standin),), SMALL, seed=9, concurrencies=(1, 2), requests=8))
+        prompts = [answer.body["messages"][-1]["content"] for answer in standin.answers]
+    assert len(set(prompts)) == len(prompts) == 2 + 2 + 16
+
+
 def test_two_targets_take_turns_and_their_ratio_is_found() -> None:
     slow, fast = Standin(ttft=0.08, gap=0.004), Standin(ttft=0.04, gap=0.002)
     with serving(slow), serving(fast):

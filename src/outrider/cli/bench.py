@@ -61,7 +61,8 @@ def bench(
 ) -> None:
     """Measure an endpoint, or any OpenAI-compatible server, under load.
 
-    Prints TTFT, ITL, whole requests and tokens/s with 95 % confidence intervals. ITL is (last - first content event) / (tokens - 1) of a request; the gap between events is shown apart.
+    Prints TTFT, ITL, whole requests and tokens/s with 95 % confidence intervals. ITL is
+    (last - first content event) / (tokens - 1) of a request; the gap between events is shown apart.
     """
     if curve and (rate or trace):
         raise UsageError("--curve does not go with --rate or --trace", remedy="A curve is over --concurrency.")

@@ -196,9 +196,12 @@ async def _run(plan: Plan, loads: Sequence[Load], progress: Progress, result: Re
             for number in range(plan.warm_up):
                 progress.stage(f"warm-up request {number + 1} of {plan.warm_up} to {client.target.label}")
                 await client.send(loads[0].arrivals[0].shape, -1_000 - number, scheduled=None)
+        first = 0
         for load in loads:
             progress.load(load, len(load.arrivals) * len(clients))
-            result.runs.append((load, await drive(clients, load, rounds=plan.rounds, tell=progress.measured)))
+            rounds = await drive(clients, load, rounds=plan.rounds, tell=progress.measured, first=first)
+            result.runs.append((load, rounds))
+            first += len(load.arrivals)
     finally:
         for client in clients:
             await client.close()

@@ -42,15 +42,16 @@ class Round:
     measurements: tuple[Measurement, ...]
 
 
-async def drive(clients: Sequence[LoadClient], load: Load, *, rounds: int, tell: Tell) -> list[Round]:
+async def drive(clients: Sequence[LoadClient], load: Load, *, rounds: int, tell: Tell, first: int = 0) -> list[Round]:
     """Put every client's target under the load, in turns.
 
     With several targets the load is cut into ``rounds`` parts and each part goes to every target before the next one
     starts; the order turns round each time, so that a machine that slows down or speeds up favours nobody.
+    Requests are numbered from ``first``: a number that an earlier load had would bring its prompt again.
     """
     parts = _parts(load.arrivals, rounds if len(clients) > 1 else 1)
     done: list[Round] = []
-    numbers = [itertools.count() for _ in clients]
+    numbers = [itertools.count(first) for _ in clients]
     for index, part in enumerate(parts):
         order = list(clients) if index % 2 == 0 else list(reversed(clients))
         done += [await _round(client, load, part, numbers[client.index], tell) for client in order]
