@@ -58,7 +58,7 @@ def errors(concurrency: int) -> dict[str, float]:
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_measures_what_the_server_did_within_two_percent(concurrency: int) -> None:
     # A busy machine delays this process now and then; a wrong measure is wrong every time.
-    tries = []
+    tries: list[dict[str, float]] = []
     while len(tries) < 4 and not (tries and max(tries[-1].values()) < 0.02):
         tries.append(errors(concurrency))
     assert max(tries[-1].values()) < 0.02, tries
