@@ -14,6 +14,7 @@ from outrider.control.endpoints import EndpointService, event_view
 from outrider.errors import InvalidInput, ReplicaNotFound
 from outrider.placement.base import Placement
 from outrider.spec.endpoint import parse
+from outrider.store.database import LARGEST
 from outrider.store.revisions import RevisionRecord
 
 _EVENT_POLL = 0.25
@@ -49,6 +50,9 @@ def _endpoint_routes(routes: APIRouter, service: EndpointService) -> None:
         if_match: Annotated[str | None, Header()] = None,
     ) -> dict[str, Any]:
         """Make an endpoint or give it a new spec. Idempotent; ``If-Match`` takes the generation."""
+        if spec.get("name") not in (None, name):
+            why = f"the path names {name!r}, the body {spec['name']!r}"[:200]
+            raise InvalidInput("Two names for one endpoint", why=why, remedy="Leave the body's name out.")
         service.put(name, parse({**spec, "name": name}), create=create, expected=_generation(if_match),
                     replace_source=replace_source)  # fmt: skip
         return service.view(name)
@@ -127,7 +131,10 @@ def _replica_routes(routes: APIRouter, service: EndpointService, placement: Plac
 
     @routes.get("/endpoints/{name}/events", response_model=None)
     async def get_events(
-        request: Request, name: str, after: int = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 200
+        request: Request,
+        name: str,
+        after: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 200,
     ) -> dict[str, Any] | StreamingResponse:
         """What happened and why; a stream of server-sent events where the client accepts one."""
         await asyncio.to_thread(service.view, name)
@@ -154,6 +161,6 @@ def _generation(if_match: str | None) -> int | None:
     if if_match is None:
         return None
     text = if_match.strip().strip('"')
-    if not text.isdigit():
+    if not text.isdecimal():
         raise InvalidInput(f"If-Match is no generation: {if_match!r}", remedy="Send the endpoint's generation.")
     return int(text)

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from outrider.errors import InvalidInput, MethodNotAllowed, NotFound, OutriderError
 
 _MAP = "See /api/v1/openapi.json for what there is."
+_SHAPE = "Nothing was changed; correct it: /api/v1/openapi.json says what is taken."
 
 
 def install(app: FastAPI) -> None:
@@ -26,7 +27,7 @@ def install(app: FastAPI) -> None:
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         bad = [_field(entry) for entry in error.errors()]
         why = "; ".join(f"{entry['field']}: {entry['message']}" for entry in bad)
-        return answer(InvalidInput("The request is not valid", why=why, remedy=_MAP, details={"problems": bad}))
+        return answer(InvalidInput("The request is not valid", why=why, remedy=_SHAPE, details={"problems": bad}))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
@@ -38,7 +39,7 @@ def install(app: FastAPI) -> None:
             return answer(MethodNotAllowed(f"{where} does not exist", why=f"the path takes {allowed}"), error.headers)
         if error.status_code == 404:
             return answer(NotFound(f"{where} does not exist", remedy=_MAP))
-        return answer(InvalidInput("The request is not valid", why=str(error.detail), remedy=_MAP))
+        return answer(InvalidInput("The request is not valid", why=str(error.detail), remedy=_SHAPE))
 
     @app.exception_handler(Exception)
     async def unforeseen(_: Request, error: Exception) -> JSONResponse:
@@ -61,4 +62,5 @@ def _field(error: dict[str, Any]) -> dict[str, str]:
         return {"field": "body", "message": message}
     if error["type"] in ("model_attributes_type", "dict_type"):
         message = "a JSON object, sent as application/json"
+    message = {"extra_forbidden": "unknown", "missing": "required"}.get(error["type"], message)
     return {"field": ".".join(map(str, error["loc"])), "message": message}

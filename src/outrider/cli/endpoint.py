@@ -11,6 +11,7 @@ import typer
 from outrider.cli import explaining, inspecting
 from outrider.cli.removing import remove, remove_failed
 from outrider.cli.terminal import console, say, show_json
+from outrider.cli.text import unread
 from outrider.cli.up import start_if_needed
 from outrider.cli.waiting import wait_ready
 from outrider.client.http import Client
@@ -224,9 +225,10 @@ def _read(file: Path) -> dict[str, Any]:
     from outrider.spec.endpoint import load_yaml
 
     try:
-        specs = load_yaml(file.read_text())
+        specs = load_yaml(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSpec(f"{file} cannot be read", [Problem(field="(file)", message=str(error))]) from error
+        bad = [Problem(field="(file)", message=unread(error))]
+        raise InvalidSpec(f"{file} cannot be read", bad, remedy="Give the path of a spec in YAML.") from error
     if len(specs) != 1:
         raise UsageError(f"{file} holds {len(specs)} endpoints", remedy="Give one at a time.")
     return specs[0].model_dump(mode="json", exclude_unset=True)

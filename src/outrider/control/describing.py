@@ -28,7 +28,12 @@ def describe_source(source: str, *, timeout: float = _TIMEOUT) -> dict[str, Any]
     """
     with tempfile.TemporaryDirectory(prefix="outrider-describe-") as directory:
         path = Path(directory) / "serve.py"
-        path.write_text(source)
+        try:
+            path.write_text(source, encoding="utf-8")
+        except UnicodeEncodeError as error:
+            raise InvalidSource(
+                "serve.py cannot be written", why=str(error), remedy="Send text of whole characters."
+            ) from error
         text = _run([sys.executable, "-m", "outrider.app.runner", str(path), "--describe"], directory, timeout)
     try:
         answer = json.loads(text.strip().splitlines()[-1])

@@ -74,7 +74,8 @@ def read(path: Path) -> list[Recipe]:
     try:
         documents = read_documents(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRecipe(f"{path} cannot be read", why=str(error).replace("\n", " ")) from error
+        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise InvalidRecipe(f"{path} cannot be read", why=why) from error
     except InvalidSpec as error:
         raise _invalid(path, error.problems) from error
     found: list[Recipe] = []
