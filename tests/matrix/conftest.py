@@ -13,8 +13,9 @@ from tests.matrix.house import House, close_house, open_house
 
 
 @pytest.fixture(scope="session")
-def house_session() -> Iterator[House]:
+def house_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """The running Outrider."""
+    tmp_path_factory.getbasetemp()  # made now, or it would be made in the house's own temporary directory
     house = open_house()
     write_bad_files(house.files)
     yield house
