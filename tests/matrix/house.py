@@ -68,7 +68,7 @@ class House:
         except AssertionError:
             now = self.look()
             for part in ("rows", "files", "processes", "ports"):
-                assert getattr(now, part) == getattr(before, part)
+                assert getattr(now, part) == getattr(before, part), part
         else:
             self._last = before
 
@@ -97,7 +97,7 @@ def open_house() -> House:
     env = house.outrider.env
     for name in ("tmp", "run", "files", "cache/partial"):
         (root / name).mkdir(parents=True)
-    env |= {"TMPDIR": str(root / "tmp"), "XDG_RUNTIME_DIR": str(root / "run"), "HOME": str(root)}
+    env |= {"TMPDIR": str(root / "tmp"), "XDG_RUNTIME_DIR": str(root / "run")}
     env |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(root / "files"), "PIP_CONFIG_FILE": os.devnull}
     env |= {"HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "100"}
     house.outrider.home = Home.from_environment(env)

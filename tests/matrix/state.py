@@ -11,6 +11,9 @@ from pathlib import Path
 import psutil
 
 _STORE = "store.db"
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+_NOTES = ("locks", "checked")
+"""Of the cache: locks, and digests of files that were left as they are, so that they need not be read again."""
 _PASSING = (".log", ".db-wal", ".db-shm", ".lock", ".opening")
 """Logs grow, SQLite's own files come and go, and lock files stay: unlinking one would let two hold it."""
 
@@ -40,7 +43,7 @@ class State:
 
 def _rows(store: Path) -> dict[str, list[tuple[object, ...]]]:
     with contextlib.closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        tables = [name for (name,) in connection.execute(_TABLES)]
         return {table: connection.execute(f'SELECT * FROM "{table}"').fetchall() for table in tables}
 
 
@@ -49,7 +52,7 @@ def _files(root: Path) -> dict[str, int]:
     for directory, _, names in os.walk(root):
         for name in names:
             path = Path(directory, name)
-            if not name.endswith(_PASSING) and name != _STORE and path.parent.name != "locks":
+            if not name.endswith(_PASSING) and name != _STORE and path.parent.name not in _NOTES:
                 with contextlib.suppress(OSError):
                     found[str(path.relative_to(root))] = path.lstat().st_size
     return found
