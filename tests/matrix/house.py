@@ -12,6 +12,7 @@ from pathlib import Path
 
 from outrider.cli.main import run
 from outrider.spec.home import Home
+from outrider.store.database import open_database
 from tests.e2e.outrider_process import Outrider, until
 from tests.matrix.state import State
 
@@ -105,7 +106,17 @@ def open_house() -> House:
     house.outrider.run("deploy", str(_SERVE))
     for name, words in {"app": (), "boss": ("--scope", "admin"), "narrow": ("--endpoint", "elsewhere")}.items():
         house.keys[name] = house.outrider.json("key", "create", name, *words)["secret"]
+    _prepare_cold(root)
     return house
+
+
+def _prepare_cold(root: Path) -> None:
+    """A home where nothing ran yet, and one whose store was spoilt."""
+    for name in ("cold", "spoilt"):
+        home = Home.from_environment({"OUTRIDER_HOME": str(root / name), "XDG_RUNTIME_DIR": str(root / "run")})
+        home.create()
+        open_database(home.store).close()
+    home.store.write_text("no database" * 100)
 
 
 def close_house(house: House) -> None:

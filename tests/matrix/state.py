@@ -11,6 +11,8 @@ from pathlib import Path
 import psutil
 
 _STORE = "store.db"
+_TABLE = "table.json"
+"""It counts its versions, also those that came and went; what it says is made from the rows."""
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
 _NOTES = ("locks", "checked")
 """Of the cache: locks, and digests of files that were left as they are, so that they need not be read again."""
@@ -30,7 +32,7 @@ class State:
     @classmethod
     def of(cls, root: Path, marks: dict[str, str]) -> State:
         """Of the tree under ``root``, and of the the processes that are ours or whose environment holds a mark."""
-        stores = sorted(root.rglob(_STORE))
+        stores = sorted(path for path in root.rglob(_STORE) if path.parent.name != "spoilt")
         found = _processes(marks)
         ports = sorted((p.pid, c.laddr.port) for p in found for c in _connections(p) if c.status == psutil.CONN_LISTEN)
         return cls(
@@ -54,7 +56,8 @@ def _files(root: Path) -> dict[str, int]:
             path = Path(directory, name)
             if not name.endswith(_PASSING) and name != _STORE and path.parent.name not in _NOTES:
                 with contextlib.suppress(OSError):
-                    found[str(path.relative_to(root))] = path.lstat().st_size
+                    size = 0 if name == _TABLE else path.lstat().st_size
+                    found[str(path.relative_to(root))] = size
     return found
 
 

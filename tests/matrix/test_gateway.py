@@ -68,7 +68,9 @@ CASES = {
     "length and chunks": Case(
         _CHAT, b"{}", 400, "invalid_request_error", "bad_request", "HTTP", head=("transfer-encoding: chunked",)
     ),
-    "negative length": Case("GET /x", b"", 400, "invalid_request_error", "bad_request", "HTTP", head=("content-length: -1",)),
+    "negative length": Case(
+        "GET /x", b"", 400, "invalid_request_error", "bad_request", "HTTP", head=("content-length: -1",)
+    ),
     "no HTTP": Case("garbage", b"", 400, "invalid_request_error", "bad_request", "HTTP"),
     "upgrade": Case(
         "GET /e/hello/", b"", 400, "invalid_request_error", "upgrade_not_supported", "without an Upgrade header",

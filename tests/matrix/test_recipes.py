@@ -28,7 +28,7 @@ def _with(**fields: Any) -> Callable[[dict[str, Any]], object]:
 
 
 CASES = {
-    "no YAML": Case("id: [", "no YAML"),
+    "no YAML": Case("id: [", "line 1, column 6"),
     "no UTF-8": Case(b"id: \xff\xfe", "no UTF-8 text"),
     "a list": Case("- id: x", "a mapping of names to values"),
     "a key twice": Case("id: a\nid: b", "stands twice"),

@@ -81,8 +81,6 @@ UNRUNNABLE = {
     "start leaves": Case(_SERVER.replace("pass", "sys.exit(4)"), "4", "replica_failed"),
     "dies at start": Case(_SERVER.replace("pass", "os.kill(os.getpid(), 9)"), "was killed", "replica_failed"),
     "never listens": Case(_SERVER.replace("app.server()", "app.server(startup_timeout=0.3)"), "port", "start_timeout"),
-    "a port that is taken": Case(_SERVER.replace("app.server()", "app.server(port={port})"), "is taken", "port_taken"),
-    "weights that are not there": _engine("LlamaCpp(Weights('path:/nope.gguf'))", "/nope.gguf", "weights_unavailable"),
 }
 
 CASES = {**UNREADABLE, **UNRUNNABLE}

@@ -56,6 +56,14 @@ def _refuse_bomb(root: yaml.Node) -> None:
         raise yaml.constructor.ConstructorError(None, None, message, root.start_mark)
 
 
+def _cause(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        return f"{where}{error.problem or error.context}"
+    return " ".join(str(error).split())[:300]
+
+
 def read_documents(text: str) -> list[dict[str, Any]]:
     """The mappings of a YAML text, one a document; empty documents are left out.
 
@@ -65,7 +73,7 @@ def read_documents(text: str) -> list[dict[str, Any]]:
     try:
         documents = [found for found in yaml.load_all(text, _Loader) if found is not None]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        message = " ".join(str(error).split())[:300]
+        message = _cause(error)
         raise InvalidSpec("The file is no YAML", [Problem(field="(file)", message=message)]) from error
     for number, document in enumerate(documents, 1):
         if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
