@@ -34,7 +34,7 @@ class State:
         """Of the tree under ``root``, and of the the processes that are ours or whose environment holds a mark."""
         stores = sorted(path for path in root.rglob(_STORE) if path.parent.name != "spoilt")
         found = _processes(marks)
-        ports = sorted((p.pid, c.laddr.port) for p in found for c in _connections(p) if c.status == psutil.CONN_LISTEN)
+        ports = sorted((process.pid, port) for process in found for port in _listening(process))
         return cls(
             rows={f"{path.parent.name}.{table}": rows for path in stores for table, rows in _rows(path).items()},
             files=_files(root),
@@ -82,7 +82,7 @@ def _name(process: psutil.Process) -> str:
     return ""
 
 
-def _connections(process: psutil.Process) -> list[psutil._common.pconn]:
+def _listening(process: psutil.Process) -> list[int]:
     with contextlib.suppress(psutil.Error, OSError):
-        return process.net_connections("tcp")
+        return [c.laddr.port for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
     return []
