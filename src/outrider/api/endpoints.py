@@ -14,6 +14,7 @@ from outrider.control.endpoints import EndpointService, event_view
 from outrider.errors import InvalidInput, ReplicaNotFound
 from outrider.placement.base import Placement
 from outrider.spec.endpoint import parse
+from outrider.store.database import LARGEST
 from outrider.store.revisions import RevisionRecord
 
 _EVENT_POLL = 0.25
@@ -54,6 +55,9 @@ def _endpoint_routes(routes: APIRouter, service: EndpointService) -> None:
         With ``dry_run`` nothing is changed: the answer says what would be, field by field, with the plan and a unified
         diff of ``serve.py``.
         """
+        if spec.get("name") not in (None, name):
+            why = f"the path names {name!r}, the body {spec['name']!r}"[:200]
+            raise InvalidInput("Two names for one endpoint", why=why, remedy="Leave the body's name out.")
         wanted, expected = parse({**spec, "name": name}), _generation(if_match)
         if dry_run:
             proposal = service.propose(name, wanted, create=create, expected=expected, replace_source=replace_source)
@@ -140,7 +144,10 @@ def _replica_routes(routes: APIRouter, service: EndpointService, placement: Plac
 
     @routes.get("/endpoints/{name}/events", response_model=None)
     async def get_events(
-        request: Request, name: str, after: int = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 200
+        request: Request,
+        name: str,
+        after: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 200,
     ) -> dict[str, Any] | StreamingResponse:
         """What happened and why; a stream of server-sent events where the client accepts one."""
         await asyncio.to_thread(service.view, name)
@@ -167,6 +174,6 @@ def _generation(if_match: str | None) -> int | None:
     if if_match is None:
         return None
     text = if_match.strip().strip('"')
-    if not text.isdigit():
+    if not text.isdecimal():
         raise InvalidInput(f"If-Match is no generation: {if_match!r}", remedy="Send the endpoint's generation.")
     return int(text)

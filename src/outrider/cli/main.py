@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from outrider._version import __version__
-from outrider.cli.exit_codes import epilog
+from outrider.cli.error_reference import epilog
 from outrider.cli.failures import crashed, show
 from outrider.errors import OutriderError, UsageError
 
