@@ -24,7 +24,7 @@ _COMMANDS = {
     "status": ("outrider.cli.up", "status", "Show what is up."),
     "endpoint": ("outrider.cli.endpoint", "app", "Make, see, change and remove endpoints."),
     "deploy": ("outrider.cli.deploy", "deploy", "Deploy a serve.py as the next revision of its endpoint."),
-    "recipe": ("outrider.cli.recipe", "app", "See the recipes that endpoints are planned from."),
+    "recipe": ("outrider.cli.recipe", "app", "See and check the recipes that endpoints are planned from."),
     "key": ("outrider.cli.key", "app", "Make, list and revoke API keys."),
     "version": ("outrider.cli.version", "version", "Print the version."),
 }

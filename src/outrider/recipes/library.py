@@ -63,10 +63,13 @@ def load_catalog(extra: Sequence[Path] | None = None) -> Catalog:
         InvalidRecipe: a file breaks the schema; it and every bad field are named.
     """
     own = own_directories(os.environ) if extra is None else list(extra)
-    recipes = [
-        recipe for directory in (*own, SHIPPED) for path in sorted(directory.glob("*.yaml")) for recipe in read(path)
-    ]
+    recipes = [recipe for directory in (*own, SHIPPED) for path in recipe_files(directory) for recipe in read(path)]
     return Catalog(recipes, [str(directory) for directory in own] + ["the catalog that ships with Outrider"])
+
+
+def recipe_files(directory: Path) -> list[Path]:
+    """The files of a directory that hold recipes, in the order they are searched."""
+    return sorted(directory.glob("*.yaml"))
 
 
 def read(path: Path) -> list[Recipe]:
