@@ -147,7 +147,8 @@ async def _follow(service: EndpointService, name: str, after: int) -> AsyncItera
 
 def _revision(record: RevisionRecord) -> dict[str, Any]:
     fields = ("number", "digest", "origin", "status", "reason", "created_at")
-    return {field: getattr(record, field) for field in fields}
+    view = {field: getattr(record, field) for field in fields}
+    return view | {"weights": record.declaration.get("weights")}
 
 
 def _generation(if_match: str | None) -> int | None:

@@ -25,6 +25,11 @@ _COMMANDS = {
     "endpoint": ("outrider.cli.endpoint", "app", "Make, see, change and remove endpoints."),
     "deploy": ("outrider.cli.deploy", "deploy", "Deploy a serve.py as the next revision of its endpoint."),
     "recipe": ("outrider.cli.recipe", "app", "See and check the recipes that endpoints are planned from."),
+    "model": (
+        "outrider.cli.model",
+        "app",
+        "See, fetch, check and remove the weights in this machine's cache.",
+    ),
     "key": ("outrider.cli.key", "app", "Make, list and revoke API keys."),
     "version": ("outrider.cli.version", "version", "Print the version."),
 }
