@@ -164,9 +164,7 @@ def _state(blob: Blob, damaged: Sequence[Blob], repaired: Sequence[Blob]) -> str
     return "repaired" if blob in repaired else "damaged" if blob in damaged else "whole"
 
 
-def _corrupt(
-    damaged: Sequence[Blob], catalog: Catalog, results: list[dict[str, str]]
-) -> WeightsCorrupt:
+def _corrupt(damaged: Sequence[Blob], catalog: Catalog, results: list[dict[str, str]]) -> WeightsCorrupt:
     first = damaged[0]
     again = pull_name(first, catalog)
     if again is None:
