@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -65,10 +67,19 @@ def logs(
     name: str,
     replica: Annotated[str, typer.Option(help="A replica's id, or latest.")] = "latest",
     tail: Annotated[int, typer.Option("--tail", "-n", min=1, max=10_000, help="Lines.")] = 200,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written next.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Print the last lines of a replica's log."""
+    """Print the last lines of a replica's log. --follow goes from the latest replica to the one that replaces it."""
     with Client() as client:
-        print(clean_lines(client.logs(name, replica, tail=tail)), end="")
+        if follow:
+            _follow_logs(client.follow_logs(name, replica, tail=tail), as_json=as_json)
+            return
+        text = client.logs(name, replica, tail=tail)
+    if as_json:
+        show_json({"lines": text.splitlines()})
+    else:
+        print(clean_lines(text), end="")
 
 
 def events(
@@ -89,6 +100,22 @@ def events(
         show_table(
             ("at (UTC)", "kind", "what", "why"), [_event(event) for event in found], empty="nothing happened yet"
         )
+
+
+def _follow_logs(pieces: Iterable[dict[str, Any]], *, as_json: bool) -> None:
+    shown = None
+    for piece in pieces:
+        replica, lines = piece["replica"], piece["lines"]
+        if as_json:
+            print(json.dumps(piece, ensure_ascii=False), flush=True)
+        elif replica is None:
+            print("no replica yet: waiting for one", file=sys.stderr, flush=True)
+        elif not lines:
+            if shown is not None:
+                print(f"==> replica {clean(replica)} <==", flush=True)
+            shown = replica
+        else:
+            print(clean_lines("\n".join(lines)), end="", flush=True)
 
 
 def _event(event: dict[str, Any]) -> tuple[str, ...]:

@@ -156,18 +156,28 @@ class Client:
         path = f"{_endpoint(name)}/replicas/{_segment(replica)}/logs"
         return self._send("GET", path, params={"tail": tail}).text
 
+    def follow_logs(self, name: str, replica: str = "latest", *, tail: int = 200) -> Iterator[View]:
+        """A replica's log as it grows: ``{"replica": id, "lines": […]}``, an entry without lines where one begins.
+
+        With ``latest`` it goes on with the next replica (id None: there is none yet). It ends when the endpoint is
+        removed or the named replica is gone; ControllerUnreachable when the controller goes.
+        """
+        return self._follow(f"{_endpoint(name)}/replicas/{_segment(replica)}/logs", {"tail": tail})
+
     def events(self, name: str, *, after: int = 0, limit: int = 200) -> list[View]:
         """Events of an endpoint, oldest first: the newest, or the next ones after an id."""
         return self._items(f"{_endpoint(name)}/events", params={"after": after, "limit": limit})
 
     def follow_events(self, name: str, *, after: int = 0) -> Iterator[View]:
         """Events as they happen, until the caller stops or the controller goes (Unavailable)."""
-        path = f"{_endpoint(name)}/events"
+        return self._follow(f"{_endpoint(name)}/events", {"after": after})
+
+    def _follow(self, path: str, params: Mapping[str, Any]) -> Iterator[View]:
         headers = {"Accept": "text/event-stream"}
         timeout = httpx.Timeout(None, connect=_CONNECT)
         self._require_listener()
         try:
-            with self._http.stream("GET", path, params={"after": after}, headers=headers, timeout=timeout) as response:
+            with self._http.stream("GET", path, params=params, headers=headers, timeout=timeout) as response:
                 if response.is_error:
                     response.read()
                 self._check(response)
