@@ -10,10 +10,12 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from outrider.cli.candidates import endpoint_names
 from outrider.cli.terminal import coloured, console, moment, say, say_pairs, show_json, show_table
 from outrider.cli.text import clean, clean_lines
 from outrider.client.http import Client
 
+Name = Annotated[str, typer.Argument(autocompletion=endpoint_names)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -37,7 +39,7 @@ def list_endpoints(as_json: Json = False) -> None:
     show_table(columns, [_row(view) for view in found], empty="no endpoints; make one: outrider endpoint create")
 
 
-def info(name: str, as_json: Json = False) -> None:
+def info(name: Name, as_json: Json = False) -> None:
     """Show one endpoint: state, revisions, replicas."""
     with Client() as client:
         view, revisions = client.endpoint(name), client.revisions(name)
@@ -57,14 +59,14 @@ def info(name: str, as_json: Json = False) -> None:
     show_table(("replica", "stage", "revision", "pid", "since (UTC)"), replicas, empty="no replicas")
 
 
-def source(name: str, revision: Annotated[str, typer.Option(help="A number, or current.")] = "current") -> None:
+def source(name: Name, revision: Annotated[str, typer.Option(help="A number, or current.")] = "current") -> None:
     """Print its serve.py: exactly what runs."""
     with Client() as client:
         print(client.source(name, revision), end="")
 
 
 def logs(
-    name: str,
+    name: Name,
     replica: Annotated[str, typer.Option(help="A replica's id, or latest.")] = "latest",
     tail: Annotated[int, typer.Option("--tail", "-n", min=1, max=10_000, help="Lines.")] = 200,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written next.")] = False,
@@ -83,7 +85,7 @@ def logs(
 
 
 def events(
-    name: str,
+    name: Name,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens next.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -25,12 +25,9 @@ _COMMANDS = {
     "endpoint": ("outrider.cli.endpoint", "app", "Make, see, change and remove endpoints."),
     "deploy": ("outrider.cli.deploy", "deploy", "Deploy a serve.py as the next revision of its endpoint."),
     "recipe": ("outrider.cli.recipe", "app", "See and check the recipes that endpoints are planned from."),
-    "model": (
-        "outrider.cli.model",
-        "app",
-        "See, fetch, check and remove the weights in this machine's cache.",
-    ),
+    "model": ("outrider.cli.model", "app", "See, fetch, check and remove weights."),
     "key": ("outrider.cli.key", "app", "Make, list and revoke API keys."),
+    "completion": ("outrider.cli.completion", "completion", "Print the script that completes words in your shell."),
     "version": ("outrider.cli.version", "version", "Print the version."),
 }
 _INTERRUPTED = 130
@@ -45,7 +42,7 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; an unknown word gets the nearest one."""
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             import difflib
 
             near = difflib.get_close_matches(args[0], _COMMANDS, 1)
@@ -66,6 +63,16 @@ class LazyGroup(TyperGroup):
         command = typer.main.get_command(found)
         command.name = cmd_name
         return command
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The commands that a word may become, without importing any; and options."""
+        from typer._click.shell_completion import CompletionItem
+
+        if ctx._protected_args:
+            return []  # there is a word before it already, which is no command
+        begun = [(name, text) for name, (_, _, text) in _COMMANDS.items() if name.startswith(incomplete)]
+        options = super(TyperGroup, self).shell_complete(ctx, incomplete)
+        return [*(CompletionItem(name, help=text) for name, text in begun), *options]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """One line each, without importing any."""
@@ -103,6 +110,10 @@ def _root(
 
 def main() -> None:
     """Entry point of ``outrider``."""
+    if question := os.environ.get("_OUTRIDER_COMPLETE"):
+        from outrider.cli.completion import answer
+
+        sys.exit(answer(typer.main.get_command(root), question))
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()

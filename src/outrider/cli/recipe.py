@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from outrider.cli import linting
+from outrider.cli.candidates import recipe_ids
 from outrider.cli.terminal import show_json, show_table
 from outrider.recipes.library import load_catalog
 
@@ -34,7 +35,7 @@ def list_recipes(as_json: Json = False) -> None:
 
 
 @app.command()
-def show(recipe: str, as_json: Json = False) -> None:
+def show(recipe: Annotated[str, typer.Argument(autocompletion=recipe_ids)], as_json: Json = False) -> None:
     """Show one recipe whole."""
     found = load_catalog().get(recipe).model_dump(mode="json")
     if as_json:
