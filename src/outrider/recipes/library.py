@@ -69,10 +69,13 @@ def load_catalog(extra: Sequence[Path] | None = None) -> Catalog:
                 f"There is no directory of recipes {directory}",
                 remedy="Make it, or correct OUTRIDER_RECIPES (directories, separated by colons).",
             )
-    recipes = [
-        recipe for directory in (*own, SHIPPED) for path in sorted(directory.glob("*.yaml")) for recipe in read(path)
-    ]
+    recipes = [recipe for directory in (*own, SHIPPED) for path in recipe_files(directory) for recipe in read(path)]
     return Catalog(recipes, [str(directory) for directory in own] + ["the catalog that ships with Outrider"])
+
+
+def recipe_files(directory: Path) -> list[Path]:
+    """The files of a directory that hold recipes, in the order they are searched."""
+    return sorted(directory.glob("*.yaml"))
 
 
 def read(path: Path) -> list[Recipe]:
