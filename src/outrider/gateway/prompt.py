@@ -29,7 +29,7 @@ def _edges() -> tuple[int, ...]:
 
 
 EDGES = _edges()
-"""Where blocks end, in characters. They grow with depth, so that a prompt of any length has at most 39 hashes and what
+"""Where blocks end, in characters. They grow with depth, so that a prompt of any length has at most 40 hashes and what
 two prompts share is known to an eighth: an eighth of a match more or less changes no choice of replica."""
 
 
