@@ -15,6 +15,7 @@ from typing import Any
 from outrider.errors import PermissionRefused, PortTaken
 from outrider.gateway import admission, table
 from outrider.gateway.admission import Admission
+from outrider.gateway.limits import Meters
 from outrider.gateway.numbers import Numbers
 from outrider.gateway.server import KEEP_ALIVE, Client
 from outrider.gateway.table import EMPTY, InvalidTable, Replica, Table
@@ -60,6 +61,7 @@ class Gateway:
         self.clock = clock
         self.body_limit = body_limit
         self.numbers = Numbers()
+        self.limits = Meters()
         self.clients: set[Client] = set()
         self.table: Table = EMPTY
         self.connected = False
@@ -145,6 +147,7 @@ class Gateway:
         for pool in [pool for pool in self._pools.values() if new.replicas.get(pool.replica.id) != pool.replica]:
             self._pools.pop(pool.replica.id).close()
         self.numbers.retire(new.replicas.keys() | self.admission.loads.keys())
+        self.limits.retain(key.id for key in new.keys.values())
         self.admission.swap(new)
         if save and self._table_file is not None:
             try:

@@ -49,6 +49,30 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a key may use; None: no bound.
+
+    Attributes:
+        requests_per_minute: requests.
+        tokens_per_minute: tokens of prompts and answers together.
+        budget_tokens: tokens of prompts and answers in the key's whole life.
+        spent_tokens: of the budget, as the controller has counted: it outlives this process.
+    """
+
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    budget_tokens: int | None = None
+    spent_tokens: int = 0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is any bound at all."""
+        return any(
+            limit is not None for limit in (self.requests_per_minute, self.tokens_per_minute, self.budget_tokens)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """An API key. The secret itself is nowhere: only its SHA-256 in hex."""
 
@@ -58,6 +82,27 @@ class Key:
     endpoints: frozenset[str] | None
     scopes: frozenset[str]
     expires_at: int | None
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Stickiness:
+    """How far an endpoint's traffic stays with replicas that have its prompts cached.
+
+    Attributes:
+        prefill_rate: prompt tokens a second that one replica reads. Default 8,000: about what an 8-billion-parameter
+            model reads on one data-centre GPU; the smaller the machine, the smaller it should be set.
+        ttft_penalty: seconds of waiting that a request may take on to reach a cached prefix. Default 0.5: it is what a
+            prompt of 4,000 tokens costs at that rate, and people who wait for a first word do not yet notice it.
+    """
+
+    prefill_rate: float = 8000.0
+    ttft_penalty: float = 0.5
+
+    @property
+    def slack(self) -> int:
+        """Outstanding tokens by which a replica may exceed the least loaded one and still be returned to."""
+        return int(self.prefill_rate * self.ttft_penalty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +116,7 @@ class Endpoint:
         state: what the controller says of it; ``stopped`` and ``failed`` are not waited for.
         reason: why it is in that state, or None.
         max_concurrency: capacity of a replica that names none.
+        slack: outstanding tokens of :class:`Stickiness`.
     """
 
     name: str
@@ -82,6 +128,7 @@ class Endpoint:
     revisions: tuple[Revision, ...]
     max_concurrency: int | None
     replicas: tuple[Replica, ...] = ()
+    slack: int = Stickiness().slack
 
     def revision(self, number: int) -> Revision | None:
         """The revision of that number, if it is in the table."""
@@ -194,7 +241,15 @@ def _endpoint(entry: Mapping[str, Any], replicas: Mapping[str, Replica]) -> Endp
         ),
         max_concurrency=None if limit is None else int(limit),
         replicas=tuple(replica for replica in replicas.values() if replica.endpoint == entry["name"]),
+        slack=_stickiness(entry.get("stickiness") or {}).slack,
     )
+
+
+def _stickiness(entry: Mapping[str, Any]) -> Stickiness:
+    given = {name: float(entry[name]) for name in ("prefill_rate", "ttft_penalty") if entry.get(name) is not None}
+    if any(not 0 <= value < 1e9 for value in given.values()):
+        raise ValueError(f"stickiness {given}: not between 0 and 1e9")
+    return Stickiness(**given)
 
 
 def _replica(entry: Mapping[str, Any], data: Mapping[str, Any]) -> Replica:
@@ -225,4 +280,10 @@ def _key(entry: Mapping[str, Any]) -> Key:
         endpoints=None if endpoints is None else frozenset(endpoints),
         scopes=frozenset(entry["scopes"]),
         expires_at=entry.get("expires_at"),
+        limits=_limits(entry.get("limits") or {}),
     )
+
+
+def _limits(entry: Mapping[str, Any]) -> Limits:
+    names = ("requests_per_minute", "tokens_per_minute", "budget_tokens", "spent_tokens")
+    return Limits(**{name: int(entry[name]) for name in names if entry.get(name) is not None})
