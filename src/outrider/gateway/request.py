@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from outrider.errors import InvalidInput
 from outrider.gateway import prompt
 from outrider.gateway.prompt import Prompt
@@ -16,6 +18,9 @@ from outrider.metrics import slices
 from outrider.metrics.slices import SliceFacts
 
 _TAIL = slices.SCRIPT_WINDOW
+
+
+_DECODER = msgspec.json.Decoder()
 
 
 class InvalidBody(InvalidInput):
@@ -53,12 +58,7 @@ def parse(body: bytes) -> tuple[Facts, dict[str, Any]]:
     Raises:
         InvalidBody: not UTF-8 JSON, not an object, or without a model.
     """
-    try:
-        data = json.loads(body.decode())
-    except UnicodeDecodeError as error:
-        raise InvalidBody("The body is not UTF-8", why=str(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise InvalidBody("The body is not valid JSON", why=str(error)) from error
+    data = _decode(body)
     if not isinstance(data, dict):
         raise InvalidBody("The body is not a JSON object")
     model = data.get("model")
@@ -77,6 +77,20 @@ def parse(body: bytes) -> tuple[Facts, dict[str, Any]]:
         slices=slices.read(data, _tail(data)),
     )
     return facts, data
+
+
+def _decode(body: bytes) -> Any:
+    """msgspec takes a fifth of the time; what it refuses is read again by ``json``, which is laxer and says where."""
+    try:
+        return _DECODER.decode(body)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(body.decode())
+    except UnicodeDecodeError as error:
+        raise InvalidBody("The body is not UTF-8", why=str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidBody("The body is not valid JSON", why=str(error)) from error
 
 
 def with_usage(body: bytes, facts: Facts, data: dict[str, Any]) -> bytes:
