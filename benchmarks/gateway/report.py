@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
+from benchmarks.gateway.client import Result
 from rich.console import Console
 from rich.table import Table
-
-from benchmarks.gateway.client import Result
 
 
 class Round(NamedTuple):

@@ -12,6 +12,7 @@ import sys
 
 from benchmarks.gateway.engine import MODEL
 from benchmarks.gateway.peers import KEY, Command, Place
+
 from outrider._version import __version__
 
 NAME = "outrider"
