@@ -39,12 +39,11 @@ OPEN_RATE = 500.0
 
 
 def loads() -> list[Load]:
-    """Everything that is sent. No open loop of paced streams: 32 000 events a second would measure engine and client."""
+    """Everything that is sent. No open loop of paced streams: 32 000 events a second would measure the engine."""
     found = []
     for kind, stream, pace in (("json", False, 0), ("sse", True, 0), ("sse_paced", True, 4)):
         for suffix, size in (("", SMALL), ("_64k", LARGE)):
-            for concurrency in CONCURRENCY:
-                found.append(Load(f"{kind}{suffix}_c{concurrency}", stream, pace, size, concurrency))
+            found += [Load(f"{kind}{suffix}_c{count}", stream, pace, size, count) for count in CONCURRENCY]
             if not pace:
                 found.append(Load(f"{kind}{suffix}_open", stream, pace, size, 0, OPEN_RATE))
     return found

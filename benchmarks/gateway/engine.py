@@ -2,9 +2,9 @@
 
     python -m benchmarks.gateway.engine 18001 18002
 
-Listens on several ports, so that it can be several workers, until it is told to end. ``stream`` in a request's body asks
-for an event stream of 64 content chunks, each its own write; ``seed`` is the milliseconds between two of them (a field
-that every proxy passes on). Anything that is no ``POST`` gets what health checks and worker discovery look for.
+Listens on several ports, so that it can be several workers, until it is told to end. ``stream`` in a request's body
+asks for an event stream of 64 content chunks, each its own write; ``seed`` is the milliseconds between two of them (a
+field that every proxy passes on). Anything that is no ``POST`` gets what health checks and worker discovery look for.
 """
 
 from __future__ import annotations
