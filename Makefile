@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint format types layers pytest openapi bench-capacity clean
+.PHONY: demo test lint format types layers pytest openapi bench-capacity bench-routing clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -31,6 +31,9 @@ pytest: $(STAMP)
 
 bench-capacity: $(STAMP)
 	$(BIN)/python benchmarks/capacity/measure.py smollm2-135m-instruct/llamacpp-cpu --concurrency 1 2 4
+
+bench-routing: $(STAMP)
+	$(BIN)/python benchmarks/routing/measure.py
 
 openapi: $(STAMP)
 	$(BIN)/python scripts/openapi > docs/reference/openapi.json

@@ -17,7 +17,10 @@ from outrider.gateway.balancer import SCAN_UP_TO, Loads, least_outstanding
 from outrider.gateway.demand import Demand
 from outrider.gateway.table import Replica
 
+
 _MASK = (1 << 64) - 1
+_ODD = 0x9E3779B97F4A7C15
+"""2⁶⁴ ÷ the golden ratio: a product with it, folded, spreads a difference in any bit over all of them."""
 
 
 class Policy(Protocol):
@@ -62,8 +65,8 @@ def by_key(demand: Demand, among: Sequence[Replica], loads: Loads, slack: int, r
     chosen, highest = None, -1
     for replica in among:
         if tokens.get(replica.id, 0) <= limit:
-            score = (place ^ _replica_hash(replica.id)) * 0x9E3779B97F4A7C15 & _MASK
-            score = (score ^ score >> 32) * 0xD6E8FEB86659FD93 & _MASK
+            product = (place ^ _replica_hash(replica.id)) * _ODD
+            score = (product ^ product >> 64) & _MASK
             if score > highest:
                 chosen, highest = replica, score
     return chosen

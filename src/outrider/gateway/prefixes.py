@@ -51,7 +51,10 @@ class PrefixIndex:
         before: tuple[str, ...] | None = None
         young, old = self._young, self._old
         for block in blocks:
-            found = young.get(block) or old.get(block)
+            found = young.get(block)
+            if found is not None and found is before is after:
+                continue  # nothing to change, as for most blocks of a conversation that goes on
+            found = found or old.get(block)
             if found is None:
                 young[block] = fresh
                 continue
