@@ -35,7 +35,7 @@ class _Timer:
 
 
 def fleet(count: int) -> dict[str, Any]:
-    """A table of one endpoint with so many replicas, of two revisions."""
+    """A table of one endpoint with so many replicas, all of one revision."""
     return {
         "epoch": "e",
         "version": 1,
@@ -48,15 +48,12 @@ def fleet(count: int) -> dict[str, Any]:
                 "unauthenticated": True,
                 "state": "ready",
                 "reason": None,
-                "revisions": [
-                    {"number": 1, "digest": "a" * 64, "weight": 95},
-                    {"number": 2, "digest": "b" * 64, "weight": 5},
-                ],
+                "revisions": [{"number": 1, "digest": "a" * 64, "weight": 100}],
                 "max_concurrency": 64,
             }
         ],
         "replicas": [
-            {"id": f"r{index}", "endpoint": "tiny", "revision": 1 + index % 2, "url": "http://127.0.0.1:1"}
+            {"id": f"r{index}", "endpoint": "tiny", "revision": 1, "url": "http://127.0.0.1:1"}
             for index in range(count)
         ],
         "keys": [],

@@ -44,6 +44,13 @@ class PrefixIndex:
                 last = found
                 yield depth, found
 
+    def depth(self, blocks: Sequence[int], replica: str) -> int:
+        """How many leading blocks a replica was sent before."""
+        for depth, owners in self.owners(blocks):
+            if replica in owners:
+                return depth
+        return 0
+
     def remember(self, blocks: Sequence[int], replica: str) -> None:
         """A replica was sent a prompt with these leading blocks."""
         fresh: tuple[str, ...] = (replica,)
