@@ -17,7 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Simulate: replay traffic through routing policies.",
+    help="Replay traffic through routing policies, without a machine.",
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _BAR_FROM = 5000

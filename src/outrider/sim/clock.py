@@ -12,8 +12,8 @@ class Timer:
 
     __slots__ = ("call",)
 
-    def __init__(self, call: Callable[[], None]) -> None:
-        self.call: Callable[[], None] | None = call
+    def __init__(self, call: Callable[[], object]) -> None:
+        self.call: Callable[[], object] | None = call
 
     def cancel(self) -> None:
         """Never make it."""
@@ -32,13 +32,13 @@ class Clock:
         self._order = count()
         self._due: list[tuple[float, int, Timer]] = []
 
-    def at(self, moment: float, call: Callable[[], None]) -> Timer:
+    def at(self, moment: float, call: Callable[[], object]) -> Timer:
         """Call at a moment; one that has passed is now."""
         timer = Timer(call)
         heapq.heappush(self._due, (max(moment, self.now), next(self._order), timer))
         return timer
 
-    def later(self, delay: float, call: Callable[[], None]) -> Timer:
+    def later(self, delay: float, call: Callable[[], object]) -> Timer:
         """Call after so many seconds; as ``loop.call_later``."""
         return self.at(self.now + delay, call)
 
