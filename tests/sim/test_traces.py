@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.errors import NotFound, UsageError
+from outrider.errors import InvalidTrace, NotFound, UsageError
 from outrider.gateway.prompt import EDGES
-from outrider.sim.traces import PROFILES, InvalidTrace, arrival, generate, load, parse, profile
+from outrider.sim.traces import PROFILES, arrival, generate, load, parse, profile
 
 GOOD: dict[str, Any] = {"at": 0, "input_tokens": 3000, "output_tokens": 100}
 EXAMPLE = Path(__file__).parents[2] / "examples" / "traces" / "agentic.jsonl"

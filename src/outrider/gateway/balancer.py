@@ -27,11 +27,6 @@ class Loads(NamedTuple):
     prefixes: PrefixIndex
 
 
-def free(replica: Replica, loads: Loads) -> bool:
-    """Whether a replica is below its capacity."""
-    return replica.capacity is None or loads.requests.get(replica.id, 0) < replica.capacity
-
-
 def candidates(endpoint: Endpoint, loads: Loads, share: float, *, tried: Collection[str] = ()) -> Sequence[Replica]:
     """The replicas that the next request of an endpoint may go to: with room, and all of one revision.
 

@@ -297,4 +297,7 @@ def _key(entry: Mapping[str, Any]) -> Key:
 
 def _limits(entry: Mapping[str, Any]) -> Limits:
     names = ("requests_per_minute", "tokens_per_minute", "budget_tokens", "spent_tokens")
-    return Limits(**{name: int(entry[name]) for name in names if entry.get(name) is not None})
+    given = {name: int(entry[name]) for name in names if entry.get(name) is not None}
+    if any(given.get(name, 1) < 1 for name in names[:2]):
+        raise ValueError(f"limits {given}: less than one a minute")
+    return Limits(**given)

@@ -9,16 +9,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from outrider.errors import InvalidInput, NotFound, UsageError
+from outrider.errors import InvalidTrace, NotFound, UsageError
 from outrider.gateway import prompt
 from outrider.gateway.prompt import BYTES_PER_TOKEN, EDGES
 
 Segment = tuple[int, int]
 """A run of prompt tokens that is cached as one: its identity, and how many tokens it has."""
-
-
-class InvalidTrace(InvalidInput):
-    """A line of a trace that breaks the format; nothing was simulated."""
 
 
 @dataclass(frozen=True, slots=True)
