@@ -123,11 +123,13 @@ class Meters:
             raise _spent(key, budget)
         requests = None if meter.requests is None else meter.requests.now(now)
         used = None if meter.tokens is None else meter.tokens.now(now)
-        wait = max(requests.wait(1) if requests else 0.0, used.wait(tokens) if used else 0.0)
+        wait = requests.wait(1) if requests is not None else 0.0
+        if used is not None and (longer := used.wait(tokens)) > wait:
+            wait = longer
         if wait:
             raise _reached(key, requests, used, tokens, wait)
-        meter.requests = requests.less(1) if requests else None
-        meter.tokens = used.less(tokens) if used else None
+        meter.requests = requests.less(1) if requests is not None else None
+        meter.tokens = used.less(tokens) if used is not None else None
         meter.spent += tokens
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers(meter.requests, meter.tokens))
         return Claim(key.id, tokens, lines.encode("ascii"))

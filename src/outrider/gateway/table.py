@@ -67,8 +67,10 @@ class Limits:
     @property
     def bounded(self) -> bool:
         """Whether there is any bound at all."""
-        return any(
-            limit is not None for limit in (self.requests_per_minute, self.tokens_per_minute, self.budget_tokens)
+        return (
+            self.requests_per_minute is not None
+            or self.tokens_per_minute is not None
+            or self.budget_tokens is not None
         )
 
 
