@@ -13,6 +13,7 @@ from typing import Any
 
 from outrider.gateway import admission, listening, table
 from outrider.gateway.admission import Admission
+from outrider.gateway.counts import Column
 from outrider.gateway.limits import Meters
 from outrider.gateway.numbers import Numbers
 from outrider.gateway.server import KEEP_ALIVE, Client
@@ -47,6 +48,7 @@ class Gateway:
         rng: draws between replicas and makes request ids.
         body_limit: bytes of a request body (:data:`BODY_LIMIT`).
         deadline: seconds a request may wait for a replica.
+        shared: counts of requests in flight that several workers share, or None for one worker.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Gateway:
         rng: Random | None = None,
         body_limit: int = BODY_LIMIT,
         deadline: float = admission.DEADLINE,
+        shared: Column | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.clock = clock
@@ -69,7 +72,11 @@ class Gateway:
         self.table: Table = EMPTY
         self.connected = False
         self.admission = Admission(
-            rng=rng or Random(), later=self.loop.call_later, wake=lambda name: self.wake(name), deadline=deadline
+            rng=rng or Random(),
+            later=self.loop.call_later,
+            wake=lambda name: self.wake(name),
+            deadline=deadline,
+            shared=shared,
         )
         self.wake = wake
         self._wall = wall

@@ -26,6 +26,23 @@ def probe(host: str, port: int) -> None:
             alone.bind(address)
 
 
+def reserve(host: str, port: int) -> socket.socket:
+    """A socket bound to a port and never listening: it says which port 0 is, and keeps it for those that will listen.
+
+    Raises:
+        OSError: the port may not be bound.
+    """
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    place = socket.socket(family, kind, protocol)
+    try:
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        place.bind(address)
+    except OSError:
+        place.close()
+        raise
+    return place
+
+
 @contextmanager
 def refusals(host: str, port: int) -> Iterator[None]:
     """Say why a port cannot be listened on.
