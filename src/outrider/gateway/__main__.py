@@ -104,7 +104,9 @@ async def _serve(options: argparse.Namespace, port: int, worker: Worker | None) 
         loop.add_signal_handler(number, stop.set)
     _spare_collector()
     gateway = Gateway(table_file=options.table, shared=worker.loads if worker is not None else None)
-    port = await gateway.start(host, port, beside=worker is not None or options.replace is not None)
+    port = await gateway.start(
+        host, port, beside=worker is not None, replaces=worker is None and options.replace is not None
+    )
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     _log.info("listening on %s, table version %d", url, gateway.table.version)
     if worker is None:
