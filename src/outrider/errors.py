@@ -6,7 +6,7 @@ statuses: they are attributes of the class, and so is what to do where whoever r
 
     OutriderError                  exit 1
     ├── InvalidInput               exit 2   the input is wrong; nothing was changed
-    │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, UsageError
+    │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace, UsageError
     │   ├── MethodNotAllowed, TooLarge
     ├── NotFound                   exit 3   the thing named does not exist
     │   ├── EndpointNotFound, RevisionNotFound, ReplicaNotFound, RecipeNotFound, KeyNotFound, UnknownModel
@@ -139,6 +139,13 @@ class InvalidReference(InvalidInput):
 
     code = "invalid_reference"
     usual_remedy = "Write hf:org/name@revision#file, path:/file or package:name==version#file."
+
+
+class InvalidTrace(InvalidInput):
+    """A trace file that breaks the format; nothing was simulated."""
+
+    code = "invalid_trace"
+    usual_remedy = "Correct the line that is named; docs/reference/trace.md has the format."
 
 
 class UsageError(InvalidInput):

@@ -180,7 +180,8 @@ class Served:
 
     def idle(self) -> bool:
         """Whether nothing is counted as in flight or waiting."""
-        return not self.gateway.admission.loads and not self.gateway.admission.waiting()
+        admission = self.gateway.admission
+        return not admission.loads and not admission.outstanding and not admission.waiting()
 
 
 @asynccontextmanager

@@ -49,14 +49,10 @@ def test_script_is_read_from_the_end_of_any_prompt(body: dict[str, Any]) -> None
     assert facts(**body).slices.script == "cyrillic"
 
 
-def test_prefix_is_shared_by_what_begins_alike() -> None:
-    system = {"role": "system", "content": "x" * 1100}
-
-    def prefix(first: dict[str, str], text: str) -> str:
-        return str(facts(messages=[first, {"role": "user", "content": text}]).prefix)
-
-    assert prefix(system, "a") == prefix(system, "b")
-    assert prefix({"role": "system", "content": "y"}, "a") != prefix(system, "a")
+def test_the_prompt_is_read() -> None:
+    one = facts(messages=[{"role": "system", "content": "x" * 1100}])
+    assert len(one.prompt.blocks) == 4
+    assert one.prompt.input_tokens == (1100 + len("\x00system\x01")) // 4
 
 
 json_values = st.recursive(

@@ -29,6 +29,7 @@ _COMMANDS = {
     "model": ("outrider.cli.model", "app", "See, fetch, check and remove weights."),
     "key": ("outrider.cli.key", "app", "Make, list and revoke API keys."),
     "doctor": ("outrider.cli.doctor", "doctor", "Say what this machine can run, and why not more."),
+    "sim": ("outrider.cli.sim", "app", "Replay traffic through routing policies, without a machine."),
     "completion": ("outrider.cli.completion", "completion", "Print the script that completes words in your shell."),
     "version": ("outrider.cli.version", "version", "Print the version."),
 }

@@ -7,7 +7,12 @@ from collections.abc import Callable, Collection
 from random import Random
 from typing import Protocol
 
-from outrider.gateway.balancer import choose
+from outrider.gateway import prompt
+from outrider.gateway.affinity import Policy, affine, share
+from outrider.gateway.balancer import Loads, candidates
+from outrider.gateway.counts import Column
+from outrider.gateway.demand import Demand
+from outrider.gateway.prefixes import PrefixIndex
 from outrider.gateway.table import EMPTY, Endpoint, Replica, Table
 
 DEADLINE = 30.0
@@ -16,7 +21,14 @@ DEADLINE = 30.0
 ROOM = 1024
 """Requests held per endpoint: each holds its body, so the bound is one on memory."""
 
+_LOOK = 0.02
+"""Seconds between two looks at what other workers have freed, while somebody waits."""
+
 _HOPELESS = frozenset({"stopped", "failed"})
+
+_UNREAD = Demand()
+_UNREAD.unread = 1
+"""Of a request whose body is not read: one token, so that such requests are balanced by their number."""
 
 
 class Timer(Protocol):
@@ -30,7 +42,7 @@ class Timer(Protocol):
 class Ticket:
     """A place in the waiting room. Exactly one of its two callbacks is called, unless it is cancelled."""
 
-    __slots__ = ("endpoint", "live", "on_refused", "on_replica", "timer", "tried")
+    __slots__ = ("demand", "endpoint", "live", "on_refused", "on_replica", "timer", "tried")
 
     def __init__(
         self,
@@ -38,8 +50,10 @@ class Ticket:
         tried: Collection[str],
         on_replica: Callable[[Replica], None],
         on_refused: Callable[[str], None],
+        demand: Demand | None = None,
     ) -> None:
         self.endpoint = endpoint
+        self.demand = demand
         self.tried = tried
         self.on_replica = on_replica
         self.on_refused = on_refused
@@ -50,12 +64,19 @@ class Ticket:
 class Admission:
     """Counts what is in flight per replica and holds what cannot be sent yet.
 
+    Attributes:
+        loads: requests in flight, by replica id.
+        outstanding: tokens in flight, by replica id: prompts not yet read and answers not yet written, as estimated.
+        prefixes: which replica was lately sent what.
+
     Args:
         rng: breaks ties between replicas.
         later: ``loop.call_later``.
         wake: called with an endpoint's name when its room fills from empty.
         deadline: seconds a request may wait (:data:`DEADLINE`).
         room: requests that may wait per endpoint (:data:`ROOM`).
+        policy: chooses among the replicas with room.
+        shared: requests in flight over all workers, where there are several; ``loads`` has this one's.
     """
 
     def __init__(
@@ -66,8 +87,16 @@ class Admission:
         wake: Callable[[str], None],
         deadline: float = DEADLINE,
         room: int = ROOM,
+        policy: Policy = affine,
+        shared: Column | None = None,
     ) -> None:
         self.loads: dict[str, int] = {}
+        self.outstanding: dict[str, int] = {}
+        self.prefixes = PrefixIndex()
+        self._shared = shared
+        self._looking = False
+        self._known = Loads(self.loads if shared is None else shared, self.outstanding, self.prefixes)
+        self._policy = policy
         self._rng = rng
         self._later = later
         self._wake = wake
@@ -76,20 +105,34 @@ class Admission:
         self._rooms: dict[str, deque[Ticket]] = {}
         self._table: Table = EMPTY
 
-    def take(self, endpoint: Endpoint, tried: Collection[str] = ()) -> Replica | None:
+    def take(self, endpoint: Endpoint, tried: Collection[str] = (), demand: Demand | None = None) -> Replica | None:
         """A replica with room, its load counted up, or None. Nobody overtakes who waits, save a request retried."""
         room = self._rooms.get(endpoint.name)
         if room is not None and not tried and any(not ticket.tried for ticket in room):
             return None  # who waits for a replica other than those it tried blocks nobody
-        return self._grant(endpoint, tried)
+        return self._grant(endpoint, tried, demand)
 
-    def release(self, replica: Replica) -> None:
-        """A request has left a replica; the first who waits gets its place."""
+    def progress(self, replica: Replica, demand: Demand) -> None:
+        """More of an answer has come: the prompt is read, and a token is written; the least that can have been."""
+        if demand.unread:
+            self.outstanding[replica.id] -= demand.unread
+            demand.unread = 0
+        if demand.unwritten:
+            self.outstanding[replica.id] -= 1
+            demand.unwritten -= 1
+
+    def release(self, replica: Replica, demand: Demand | None = None) -> None:
+        """A request has left a replica; the first who waits gets its place. ``demand`` as it was taken with."""
+        if self._shared is not None:
+            self._shared.add(replica.id, -1)
         load = self.loads[replica.id] - 1
         if load:
             self.loads[replica.id] = load
+            self.outstanding[replica.id] -= _UNREAD.unread if demand is None else demand.unread + demand.unwritten
         else:
-            del self.loads[replica.id]
+            del self.loads[replica.id], self.outstanding[replica.id]
+        if demand is not None:
+            demand.unread = demand.unwritten = 0
         if replica.endpoint in self._rooms:
             self._admit(replica.endpoint)
 
@@ -99,6 +142,7 @@ class Admission:
         tried: Collection[str],
         on_replica: Callable[[Replica], None],
         on_refused: Callable[[str], None],
+        demand: Demand | None = None,
     ) -> Ticket | str:
         """Wait for a replica, or hear at once why that is no use."""
         if not endpoint.replicas and endpoint.state in _HOPELESS:
@@ -106,10 +150,13 @@ class Admission:
         room = self._rooms.get(endpoint.name)
         if room is not None and len(room) >= self._room:
             return f"Endpoint {endpoint.name!r} is full: {len(room)} requests wait already"
-        ticket = Ticket(endpoint.name, tried, on_replica, on_refused)
+        ticket = Ticket(endpoint.name, tried, on_replica, on_refused, demand)
         ticket.timer = self._later(self._deadline, lambda: self._expire(ticket))
         if room is None:
             self._rooms[endpoint.name] = deque((ticket,))
+            if self._shared is not None and not self._looking:
+                self._looking = True
+                self._later(_LOOK, self._look)
             self._wake(endpoint.name)
         else:
             room.append(ticket)
@@ -136,11 +183,35 @@ class Admission:
             else:
                 self._admit(name)
 
-    def _grant(self, endpoint: Endpoint, tried: Collection[str]) -> Replica | None:
-        replica = choose(endpoint, self.loads, self._rng, tried=tried)
-        if replica is not None:
-            self.loads[replica.id] = self.loads.get(replica.id, 0) + 1
+    def _grant(self, endpoint: Endpoint, tried: Collection[str], demand: Demand | None) -> Replica | None:
+        asked = demand or _UNREAD
+        among = candidates(endpoint, self._known, share(asked, self._rng), tried=tried)
+        replica = self._policy(asked, among, self._known, endpoint.slack, self._rng)
+        if replica is None:
+            return None
+        self.loads[replica.id] = self.loads.get(replica.id, 0) + 1
+        if self._shared is not None:
+            self._shared.add(replica.id, 1)
+        if demand is not None:
+            self._count(replica.id, demand)
+        self.outstanding[replica.id] = self.outstanding.get(replica.id, 0) + asked.unread + asked.unwritten
         return replica
+
+    def _count(self, replica: str, demand: Demand) -> None:
+        """What a request adds to a replica's tokens: of its prompt, what that replica was not sent before."""
+        demand.unread, demand.unwritten = demand.input_tokens, demand.output_tokens
+        if demand.blocks:
+            known = prompt.tokens(self.prefixes.depth(demand.blocks, replica))
+            demand.unread = max(1, demand.input_tokens - known)
+            self.prefixes.remember(demand.blocks, replica)
+
+    def _look(self) -> None:
+        """Admit who can be, and look again while somebody waits: another worker's request may have ended."""
+        for name in list(self._rooms):
+            self._admit(name)
+        self._looking = bool(self._rooms)
+        if self._looking:
+            self._later(_LOOK, self._look)
 
     def _admit(self, name: str) -> None:
         endpoint = self._table.endpoints.get(name)
@@ -149,7 +220,7 @@ class Admission:
         for ticket in list(self._rooms.get(name, ())):
             if not ticket.live:
                 continue  # an earlier ticket's callback closed this one's client
-            replica = self._grant(endpoint, ticket.tried)
+            replica = self._grant(endpoint, ticket.tried, ticket.demand)
             if replica is not None:
                 self._leave(ticket)
                 ticket.on_replica(replica)

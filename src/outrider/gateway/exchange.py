@@ -11,10 +11,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from outrider.errors import AccessDenied
-from outrider.gateway import auth, local, request, responses, routes
+from outrider.gateway import auth, demand, local, request, responses, routes
 from outrider.gateway.admission import Ticket
 from outrider.gateway.answer import Answer
 from outrider.gateway.call import Call
+from outrider.gateway.demand import Demand
+from outrider.gateway.limits import Claim
 from outrider.gateway.outgoing import Outgoing, request_id
 from outrider.gateway.request import Facts, InvalidBody
 from outrider.gateway.responses import Response
@@ -45,6 +47,8 @@ class Exchange:
         self._endpoint: Endpoint | None = None
         self._key: Key | None = None
         self._facts: Facts | None = None
+        self._demand = Demand()
+        self._claim: Claim | None = None
         self._outgoing: Outgoing | None = None
         self._replica: Replica | None = None
         self._tried: set[str] = set()
@@ -97,8 +101,8 @@ class Exchange:
         return auth.secret(self._call.header(b"authorization"), self._call.header(b"x-api-key"))
 
     def _admit(self, route: Route) -> None:
-        table = self._gateway.table
-        body: bytes = self._call.body
+        call, table = self._call, self._gateway.table
+        body: bytes = call.body
         data: dict[str, Any] = {}
         name = route.name
         if route.place is Place.INFERENCE:
@@ -113,12 +117,16 @@ class Exchange:
         self._endpoint = endpoint
         self._key = auth.check(table, endpoint, self._presented(), now)
         facts = self._facts
+        if facts is not None:
+            affinity = demand.affinity_key(call.header(demand.HEADER), data)
+            self._demand = demand.of(facts.prompt, facts.max_tokens, affinity)
+        self._claim = self._gateway.limits.claim(self._key, self._demand.tokens, self._gateway.clock())
         asks = (
             facts is not None and facts.stream and not facts.include_usage and route.target in routes.USAGE_ON_REQUEST
         )
         if asks and facts is not None:
             body = request.with_usage(body, facts, data)
-        self._outgoing = Outgoing(self._call, route.target, body, self._id, adds_usage=asks)
+        self._outgoing = Outgoing(call, route.target, body, self._id, adds_usage=asks)
         self._seek()
 
     def _seek(self) -> None:
@@ -126,12 +134,12 @@ class Exchange:
         if endpoint is None:
             self._unavailable("The endpoint was removed")
             return
-        replica = self._gateway.admission.take(endpoint, self._tried)
+        replica = self._gateway.admission.take(endpoint, self._tried, self._demand)
         if replica is not None:
             self._send(replica)
             return
         self._held_at = self._gateway.clock()
-        held = self._gateway.admission.hold(endpoint, self._tried, self._granted, self._unavailable)
+        held = self._gateway.admission.hold(endpoint, self._tried, self._granted, self._unavailable, self._demand)
         if isinstance(held, str):
             self._unavailable(held)
         else:
@@ -189,7 +197,7 @@ class Exchange:
             return
         self._tried.add(replica.id)
         self._replica = None
-        self._gateway.admission.release(replica)
+        self._gateway.admission.release(replica, self._demand)
         self._gateway.numbers.retries[self._endpoint.name] += 1
         self._seek()
 
@@ -205,6 +213,8 @@ class Exchange:
             answer = self._answer = self._begin(connection)
             self._outgoing = None  # from here on nothing is sent again: a long stream does not hold its prompt
             self._call = self._call._replace(body=b"")
+        if self._replica is not None:
+            self._gateway.admission.progress(self._replica, self._demand)
         out = answer.take(data, self._gateway.clock(), ended=ended)
         if out:
             self._client.write(out)
@@ -238,9 +248,8 @@ class Exchange:
             connection,
             self._call,
             keep=self._client.keeps(self._call),
-            own=local.own_headers(
-                self._id, revision, gateway_seconds, connection.started - self._sent_at, self._waited
-            ),
+            own=local.own_headers(self._id, revision, gateway_seconds, connection.started - self._sent_at, self._waited)
+            + (self._claim.head if self._claim is not None else b""),
             reads=self._facts is not None,
             drop_usage=self._outgoing is not None and self._outgoing.adds_usage,
         )
@@ -267,9 +276,14 @@ class Exchange:
         if connection is not None and outcome is Outcome.CLIENT_GONE:
             connection.abandon()
         if self._endpoint is not None:
-            self._gateway.numbers.finish(self._record(self._endpoint, outcome, status))
+            record = self._record(self._endpoint, outcome, status)
+            self._gateway.numbers.finish(record)
+            if self._claim is not None:
+                self._gateway.limits.settle(
+                    self._claim, record.prompt_tokens, record.completion_tokens, answered=self._answer is not None
+                )
         if replica is not None:
-            self._gateway.admission.release(replica)
+            self._gateway.admission.release(replica, self._demand)
         if cut:
             self._client.abort()
         elif outcome is not Outcome.CLIENT_GONE:

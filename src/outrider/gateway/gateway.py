@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import time
 from collections.abc import Callable
@@ -12,9 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from outrider.errors import PermissionRefused, PortTaken
-from outrider.gateway import admission, table
+from outrider.gateway import admission, listening, table
 from outrider.gateway.admission import Admission
+from outrider.gateway.counts import Column
+from outrider.gateway.limits import Meters
 from outrider.gateway.numbers import Numbers
 from outrider.gateway.server import KEEP_ALIVE, Client
 from outrider.gateway.table import EMPTY, InvalidTable, Replica, Table
@@ -28,7 +28,13 @@ BODY_LIMIT = 32 * 1024 * 1024
 GRACE = 30.0
 """Seconds that requests in flight get when the gateway stops."""
 
+LAST_CALL = 1.0
+"""Seconds that a stopping process leaves quiet connections open: the next answer on one says that it closes, so a busy
+client never has a request on its way to a connection that was just closed."""
+
 _SWEEP = 10.0
+_LAST_ACCEPT = 0.1
+"""Seconds that a stopping process goes on accepting: longer than a handshake takes that had begun before."""
 _BACKLOG = 2048
 
 
@@ -43,6 +49,7 @@ class Gateway:
         rng: draws between replicas and makes request ids.
         body_limit: bytes of a request body (:data:`BODY_LIMIT`).
         deadline: seconds a request may wait for a replica.
+        shared: counts of requests in flight that several workers share, or None for one worker.
     """
 
     def __init__(
@@ -55,16 +62,22 @@ class Gateway:
         rng: Random | None = None,
         body_limit: int = BODY_LIMIT,
         deadline: float = admission.DEADLINE,
+        shared: Column | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.clock = clock
         self.body_limit = body_limit
         self.numbers = Numbers()
+        self.limits = Meters()
         self.clients: set[Client] = set()
         self.table: Table = EMPTY
         self.connected = False
         self.admission = Admission(
-            rng=rng or Random(), later=self.loop.call_later, wake=lambda name: self.wake(name), deadline=deadline
+            rng=rng or Random(),
+            later=self.loop.call_later,
+            wake=lambda name: self.wake(name),
+            deadline=deadline,
+            shared=shared,
         )
         self.wake = wake
         self._wall = wall
@@ -95,37 +108,49 @@ class Gateway:
                 pool.close()  # granted before the table changed: its connection is not kept
         return pool
 
-    async def start(self, host: str, port: int) -> int:
+    async def start(self, host: str, port: int, *, beside: bool = False, replaces: bool = False) -> int:
         """Serve from the saved table, and say on which port (``port`` 0 takes a free one).
+
+        Args:
+            host: to listen on.
+            port: to listen on.
+            beside: whether other workers of this gateway listen there, too.
+            replaces: whether one other gateway does, which this one takes over from: it gets no more connections.
 
         Raises:
             PortTaken, PermissionRefused
         """
         self._load()
-        try:
-            self._server = await self.loop.create_server(lambda: Client(self), host, port, backlog=_BACKLOG)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EPERM):
-                raise PermissionRefused(
-                    f"Cannot listen on {host}:{port}", why=error.strerror, remedy="Choose a port above 1023."
-                ) from error
-            raise PortTaken(
-                f"Cannot listen on {host}:{port}",
-                why="another process listens there" if error.errno == errno.EADDRINUSE else str(error),
-                remedy="Stop that process or choose another --port.",
-            ) from error
+        with listening.refusals(host, port):
+            if port and not beside and not replaces:
+                listening.probe(host, port)
+            self._server = await self.loop.create_server(
+                lambda: Client(self), host, port, backlog=_BACKLOG, reuse_port=True
+            )
+            if replaces:
+                listening.steer(self._server.sockets[0])
         self.sweep()
         return int(self._server.sockets[0].getsockname()[1])
 
-    async def stop(self, grace: float = GRACE) -> None:
-        """Take no more connections, finish what is in flight within ``grace`` seconds, and close the rest."""
+    async def stop(self, grace: float = GRACE, last_call: float = 0.0) -> None:
+        """Take no more connections, finish what is in flight within ``grace`` seconds, and close the rest.
+
+        ``last_call``: seconds until connections on which nothing is in flight are closed (:data:`LAST_CALL`).
+        """
         self._stopping = True
+        if last_call:
+            await asyncio.sleep(_LAST_ACCEPT)  # take in who is connecting: closing the socket would reset them
         if self._server is not None:
             self._server.close()
         if self._sweeper is not None:
             self._sweeper.cancel()
         for client in list(self.clients):
             client.drain()
+        if self.clients and last_call:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._emptied.wait(), last_call)
+        for client in list(self.clients):
+            client.leave_if_idle()
         if self.clients:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._emptied.wait(), grace)
@@ -145,6 +170,7 @@ class Gateway:
         for pool in [pool for pool in self._pools.values() if new.replicas.get(pool.replica.id) != pool.replica]:
             self._pools.pop(pool.replica.id).close()
         self.numbers.retire(new.replicas.keys() | self.admission.loads.keys())
+        self.limits.retain(key.id for key in new.keys.values())
         self.admission.swap(new)
         if save and self._table_file is not None:
             try:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from outrider.metrics import schema
 from outrider.metrics.exposition import Sample, render
 from outrider.metrics.histograms import Histogram
-from outrider.metrics.record import RequestRecord
+from outrider.metrics.record import Outcome, RequestRecord
 from outrider.metrics.schema import Metric
 
 _BACKLOG = 10_000
@@ -23,7 +23,7 @@ class Series:
     __slots__ = ("answers", "completion_tokens", "e2e", "itl", "overhead", "prompt_tokens", "ttft")
 
     def __init__(self) -> None:
-        self.answers: Counter[tuple[str, str]] = Counter()
+        self.answers: Counter[tuple[int, Outcome]] = Counter()
         self.prompt_tokens = 0
         self.completion_tokens = 0
         self.ttft = Histogram()
@@ -33,14 +33,14 @@ class Series:
 
     def add(self, record: RequestRecord) -> None:
         """Count one finished request. Durations of refusals and broken answers say nothing of a replica: left out."""
-        self.answers[str(record.status), record.outcome.value] += 1
+        self.answers[record.status, record.outcome] += 1
         self.prompt_tokens += record.prompt_tokens or 0
         self.completion_tokens += record.completion_tokens or 0
         if record.ttft is not None:
             self.ttft.observe(record.ttft)
         if record.itl is not None:
             self.itl.observe(record.itl)
-        if record.outcome.value == "ok":
+        if record.outcome is Outcome.OK:
             self.e2e.observe(record.e2e)
             self.overhead.observe(record.overhead)
 
@@ -56,8 +56,8 @@ class Series:
         return self.ttft, self.itl, self.e2e, self.overhead
 
 
-Where = tuple[str, str, str]
-"""Endpoint, revision, replica; the last two are "" for requests that reached none."""
+Where = tuple[str, int | None, str]
+"""Endpoint, revision, replica; the last two are None and "" for requests that reached none."""
 
 
 class Numbers:
@@ -71,8 +71,7 @@ class Numbers:
 
     def finish(self, record: RequestRecord) -> None:
         """Count a finished request and keep its record for the controller; the oldest goes when there are too many."""
-        revision = "" if record.revision is None else str(record.revision)
-        where = (record.endpoint, revision, record.replica or "")
+        where = (record.endpoint, record.revision, record.replica or "")
         series = self.series.get(where)
         if series is None:
             series = self.series[where] = Series()
@@ -111,11 +110,18 @@ class Numbers:
         version: int,
     ) -> str:
         """Everything as Prometheus text."""
-        flat = list(self.series.items())
+        flat = [
+            ((endpoint, "" if revision is None else str(revision), replica), one)
+            for (endpoint, revision, replica), one in self.series.items()
+        ]
         families: list[tuple[Metric, Iterable[Sample]]] = [
             (
                 schema.REQUESTS,
-                [((*where, *answer), count) for where, one in flat for answer, count in one.answers.items()],
+                [
+                    ((*where, str(status), outcome.value), count)
+                    for where, one in flat
+                    for (status, outcome), count in one.answers.items()
+                ],
             ),
             (schema.RETRIES, [((endpoint,), count) for endpoint, count in self.retries.items()]),
             (schema.PROMPT_TOKENS, [(where, one.prompt_tokens) for where, one in flat]),

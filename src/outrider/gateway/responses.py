@@ -77,6 +77,7 @@ def from_error(problem: OutriderError, *, status: int | None = None) -> Response
         str(problem),
         code=problem.code,
         param=problem.details.get("param"),
+        headers=tuple(problem.details.get("headers", ())),
     )
 
 

@@ -59,6 +59,7 @@ class Client(asyncio.Protocol):
         """asyncio: the client is gone, and what it asked for is cancelled."""
         self._closing = True
         self._queue.clear()
+        del self._parser  # it holds this object's methods: a cycle that only the collector would free
         self._gateway.leave(self)
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
@@ -205,8 +206,11 @@ class Client(asyncio.Protocol):
             self.transport.close()
 
     def drain(self) -> None:
-        """Serve what is in flight and no more: the gateway stops."""
+        """The gateway stops: serve what is in flight, or the one request that is on its way, and close."""
         self._closing = True
+
+    def leave_if_idle(self) -> None:
+        """Close where nothing is in flight."""
         if self._exchange is None and not self._queue:
             self.close()
 

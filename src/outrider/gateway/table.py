@@ -49,6 +49,30 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a key may use; None: no bound.
+
+    Attributes:
+        requests_per_minute: requests.
+        tokens_per_minute: tokens of prompts and answers together.
+        budget_tokens: tokens of prompts and answers in the key's whole life.
+        spent_tokens: of the budget, as the controller has counted: it outlives this process.
+    """
+
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    budget_tokens: int | None = None
+    spent_tokens: int = 0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is any bound at all."""
+        return (
+            self.requests_per_minute is not None or self.tokens_per_minute is not None or self.budget_tokens is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """An API key. The secret itself is nowhere: only its SHA-256 in hex."""
 
@@ -58,6 +82,27 @@ class Key:
     endpoints: frozenset[str] | None
     scopes: frozenset[str]
     expires_at: int | None
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Stickiness:
+    """How far an endpoint's traffic stays with replicas that have its prompts cached.
+
+    Attributes:
+        prefill_rate: prompt tokens a second that one replica reads. Default 8,000: about what an 8-billion-parameter
+            model reads on one data-centre GPU; the smaller the machine, the smaller it should be set.
+        ttft_penalty: seconds of waiting that a request may take on to reach a cached prefix. Default 0.5: it is what a
+            prompt of 4,000 tokens costs at that rate, and people who wait for a first word do not yet notice it.
+    """
+
+    prefill_rate: float = 8000.0
+    ttft_penalty: float = 0.5
+
+    @property
+    def slack(self) -> int:
+        """Outstanding tokens by which a replica may exceed the least loaded one and still be returned to."""
+        return int(self.prefill_rate * self.ttft_penalty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +116,9 @@ class Endpoint:
         state: what the controller says of it; ``stopped`` and ``failed`` are not waited for.
         reason: why it is in that state, or None.
         max_concurrency: capacity of a replica that names none.
+        slack: outstanding tokens of :class:`Stickiness`.
+        groups: the replicas by revision, in the order of their numbers, each with the revision's weight. Made once a
+            table, since every request asks for it.
     """
 
     name: str
@@ -82,6 +130,16 @@ class Endpoint:
     revisions: tuple[Revision, ...]
     max_concurrency: int | None
     replicas: tuple[Replica, ...] = ()
+    slack: int = Stickiness().slack
+    groups: tuple[tuple[float, tuple[Replica, ...]], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        weights = {revision.number: max(0.0, revision.weight) for revision in self.revisions}
+        members: dict[int, list[Replica]] = {}
+        for replica in self.replicas:
+            members.setdefault(replica.revision, []).append(replica)
+        groups = tuple((weights.get(number, 0.0), tuple(members[number])) for number in sorted(members))
+        object.__setattr__(self, "groups", groups)
 
     def revision(self, number: int) -> Revision | None:
         """The revision of that number, if it is in the table."""
@@ -194,7 +252,15 @@ def _endpoint(entry: Mapping[str, Any], replicas: Mapping[str, Replica]) -> Endp
         ),
         max_concurrency=None if limit is None else int(limit),
         replicas=tuple(replica for replica in replicas.values() if replica.endpoint == entry["name"]),
+        slack=_stickiness(entry.get("stickiness") or {}).slack,
     )
+
+
+def _stickiness(entry: Mapping[str, Any]) -> Stickiness:
+    given = {name: float(entry[name]) for name in ("prefill_rate", "ttft_penalty") if entry.get(name) is not None}
+    if any(not 0 <= value < 1e9 for value in given.values()):
+        raise ValueError(f"stickiness {given}: not between 0 and 1e9")
+    return Stickiness(**given)
 
 
 def _replica(entry: Mapping[str, Any], data: Mapping[str, Any]) -> Replica:
@@ -225,4 +291,13 @@ def _key(entry: Mapping[str, Any]) -> Key:
         endpoints=None if endpoints is None else frozenset(endpoints),
         scopes=frozenset(entry["scopes"]),
         expires_at=entry.get("expires_at"),
+        limits=_limits(entry.get("limits") or {}),
     )
+
+
+def _limits(entry: Mapping[str, Any]) -> Limits:
+    names = ("requests_per_minute", "tokens_per_minute", "budget_tokens", "spent_tokens")
+    given = {name: int(entry[name]) for name in names if entry.get(name) is not None}
+    if any(given.get(name, 1) < 1 for name in names[:2]):
+        raise ValueError(f"limits {given}: less than one a minute")
+    return Limits(**given)

@@ -67,6 +67,10 @@ _NAMES = {
     "k": "hangul",
     "o": "other",
 }
+_CONSTRAINTS = frozenset(
+    {"grammar", "guided_json", "guided_regex", "guided_grammar", "structured_outputs", "regex", "ebnf"}
+)
+_MODES = frozenset({"chat_template_kwargs", "thinking", "reasoning", "reasoning_effort"})
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 _KANA = re.compile("[\u3041-\u30ff]")
 
@@ -108,11 +112,12 @@ def _response_format(body: Mapping[str, Any]) -> str:
     kind = wanted.get("type") if isinstance(wanted, dict) else None
     if kind in ("json_object", "json_schema"):
         return str(kind)
-    constrained = ("grammar", "guided_json", "guided_regex", "guided_grammar", "structured_outputs", "regex", "ebnf")
-    return "grammar" if any(name in body for name in constrained) else "text"
+    return "text" if _CONSTRAINTS.isdisjoint(body) else "grammar"
 
 
 def _mode(body: Mapping[str, Any]) -> str:
+    if _MODES.isdisjoint(body):
+        return "default"
     template = body.get("chat_template_kwargs")
     if isinstance(template, dict):
         for name in ("enable_thinking", "thinking"):
