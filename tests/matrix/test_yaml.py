@@ -31,7 +31,7 @@ CASES = {
     "a list": Case("- model: a", "a mapping of names to values"),
     "a word": Case("model", "a mapping of names to values"),
     "numbers as names": Case("1: a", "a mapping of names to values"),
-    "only a comment": Case("# nothing", "holds 0 endpoints", "usage"),
+    "only a comment": Case("# nothing", "declares an endpoint"),
     "several documents": Case("model: a/b\n---\nmodel: c/d", "holds 2 endpoints", "usage"),
     "one of several is wrong": Case("model: a/b\n---\nmodel: c/d\nnmae: x", "document 2: nmae"),
     "a key twice": Case("model: a\nmodel: b", "'model' stands twice"),
