@@ -66,7 +66,7 @@ def test_open_loop_and_trace(outrider: Run, tmp_path: Path) -> None:
         (["http://127.0.0.1:1", "--curve", "--rate", "2"], 2, "--curve does not go with"),
         (["http://127.0.0.1:1", "--output", "/nowhere/at/all.json"], 2, "cannot be written"),
         (["http://127.0.0.1:1", "--plot", "plot.txt"], 2, "is no plot"),
-        (["http://127.0.0.1:1", "--trace", "absent.jsonl"], 2, "cannot be read"),
+        (["http://127.0.0.1:1", "--trace", "absent.jsonl"], 3, "No trace absent.jsonl"),
         (["http://127.0.0.1:1", "--compare", "engine"], 2, "needs an endpoint's name"),
         (["http://127.0.0.1:1", "--input-tokens", "5", "--shared-tokens", "5"], 2, "leave nothing of 5"),
         (["small"], 6, "No controller answers"),
