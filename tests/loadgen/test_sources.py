@@ -49,12 +49,12 @@ def test_nobody_shares_anything_in_real_time() -> None:
 
 
 def test_agents_name_their_key_and_are_unequally_busy() -> None:
-    found = made("agentic", seconds=2000)
+    found = made("agentic", seconds=1000)
     assert all(one.shape.affinity_key == one.shape.prefix_id for one in found)
     sent = [sum(one.shape.prefix_id == str(number) for one in found) for number in range(16)]
     assert sum(sent) == len(found)
     for first, second in itertools.combinations(range(4), 2):  # the n-th sends 1/n as many
-        assert sent[first] / sent[second] == pytest.approx((second + 1) / (first + 1), rel=0.15)
+        assert sent[first] / sent[second] == pytest.approx((second + 1) / (first + 1), rel=0.2)
 
 
 def test_conversations_grow_until_they_end() -> None:

@@ -27,8 +27,14 @@ def test_lines_may_stand_in_any_order() -> None:
 
 counts = st.integers(1, 10**9)
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1)
-shared = st.tuples(counts, counts, texts).map(lambda of: Shape(max(of[:2]), 7, min(of[:2]), of[2]))
-shapes = st.builds(Shape, counts, counts, affinity_key=st.none() | texts) | shared
+shapes = st.builds(
+    lambda own, output, shared, prefix, key: Shape(shared + own, output, shared, prefix if shared else None, key),
+    st.integers(1, 10**6),
+    counts,
+    st.integers(0, 10**6),
+    texts,
+    st.none() | texts,
+)
 times = st.integers(0, 10**12).map(lambda microseconds: round(microseconds / 1e6, 6))
 spoken = st.lists(st.fixed_dictionaries({"role": texts, "content": st.text()}), min_size=1).map(tuple)
 
