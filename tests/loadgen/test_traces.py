@@ -40,7 +40,10 @@ spoken = st.lists(st.fixed_dictionaries({"role": texts, "content": st.text()}), 
 
 
 @given(
-    st.lists(st.builds(Arrival, times, shapes, st.none()) | st.builds(Arrival, times, st.just(Shape(9, 1)), spoken), min_size=1)
+    st.lists(
+        st.builds(Arrival, times, shapes, st.none()) | st.builds(Arrival, times, st.just(Shape(9, 1)), spoken),
+        min_size=1,
+    )
 )
 def test_what_is_written_is_read_back_in_order(arrivals: list[Arrival]) -> None:
     file = io.StringIO()
