@@ -142,7 +142,7 @@ class InvalidReference(InvalidInput):
 
 
 class InvalidTrace(InvalidInput):
-    """A trace file that breaks the format; nothing was simulated."""
+    """A trace file that breaks the format; nothing was sent or simulated."""
 
     code = "invalid_trace"
     usual_remedy = "Correct the line that is named; docs/reference/trace.md has the format."
