@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import anthropic
 import openai
 import pytest
 
@@ -30,6 +31,40 @@ async def test_chat_and_models() -> None:
             model="tiny", messages=[{"role": "user", "content": "hi"}], stream=True
         )
         assert [part.choices[0].delta.content async for part in stream] == ["", "one", "two", "three"]
+
+
+async def count(standin: Standin, asked: Asked, writer: asyncio.StreamWriter) -> None:
+    """Answers the two counting paths as llama.cpp does."""
+    data = b'{"input_tokens":31,"object":"response.input_tokens"}'
+    writer.write(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(data), data)
+    )
+
+
+async def test_tokens_are_counted_for_both_vendors_clients() -> None:
+    async with Standin(play=count) as engine, serving(table([engine], keys=[key("good")])) as served:
+        async with client(served) as api:
+            assert (await api.responses.input_tokens.count(model="tiny", input="hi")).input_tokens == 31
+        base = f"http://127.0.0.1:{served.port}"
+        async with anthropic.AsyncAnthropic(base_url=base, api_key="good", max_retries=0) as api:
+            counted = await api.messages.count_tokens(model="tiny", messages=[{"role": "user", "content": "hi"}])
+            assert counted.input_tokens == 31
+        paths = [asked.line.split()[1] for asked in engine.asked]
+        assert paths == ["/v1/responses/input_tokens", "/v1/messages/count_tokens"]
+
+
+async def test_anthropics_key_header_and_errors() -> None:
+    async with Standin() as engine, serving(table([engine], keys=[key("good")])) as served:
+        base = f"http://127.0.0.1:{served.port}"
+        for secret, error in (("wrong", anthropic.AuthenticationError), ("good", anthropic.NotFoundError)):
+            async with anthropic.AsyncAnthropic(base_url=base, api_key=secret, max_retries=0) as api:
+                with pytest.raises(error):
+                    await api.messages.create(
+                        model="tiny" if secret == "wrong" else "tinny",
+                        max_tokens=1,
+                        messages=[{"role": "user", "content": "hi"}],
+                    )
+        assert not engine.asked
 
 
 async def test_errors_are_the_librarys_own() -> None:

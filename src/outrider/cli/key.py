@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -33,8 +34,8 @@ def create(
     if as_json:
         show_json(made)
         return
-    print(made["secret"])
-    say("This is shown once. Send it as: Authorization: Bearer KEY", "dim")
+    print(made["secret"])  # alone on standard output, so that KEY=$(outrider key create NAME) is the key
+    print("This is shown once. Send it as: Authorization: Bearer KEY", file=sys.stderr)
 
 
 @app.command("list")

@@ -43,7 +43,10 @@ _ANY: frozenset[str] = frozenset()
 USAGE_ON_REQUEST = frozenset({"/v1/chat/completions", "/v1/completions"})
 """Paths whose streams carry usage only where ``stream_options.include_usage`` is set; the other APIs always send it."""
 
-INFERENCE = frozenset({*USAGE_ON_REQUEST, "/v1/embeddings", "/v1/responses", "/v1/messages"})
+COUNTING = frozenset({"/v1/messages/count_tokens", "/v1/responses/input_tokens"})
+"""Paths that count a prompt's tokens and generate nothing; both are of the vendors' own APIs."""
+
+INFERENCE = frozenset({*USAGE_ON_REQUEST, *COUNTING, "/v1/embeddings", "/v1/responses", "/v1/messages"})
 """Paths that are routed by the ``model`` of their body."""
 
 _INFERENCE = {path: Route(Place.INFERENCE, _POST, "", path) for path in INFERENCE}
