@@ -56,7 +56,7 @@ async def test_numbers_of_gone_replicas_are_folded() -> None:
             data["replicas"][0]["id"] = f"replica-{version}"
             served.gateway.use(data)
             assert (await served.ask(chat())).status == 200
-        assert set(served.gateway.numbers.series) == {("tiny", 2, "retired"), ("tiny", "2", "replica-19")}
+        assert set(served.gateway.numbers.series) == {("tiny", 2, "retired"), ("tiny", 2, "replica-19")}
         retired = served.gateway.numbers.series["tiny", 2, "retired"]
         assert retired.prompt_tokens == 19 * 7
         assert retired.e2e.count == 19

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -20,6 +21,9 @@ import uvloop
 from outrider.errors import OutriderError
 from outrider.gateway.gateway import Gateway
 from outrider.gateway.link import Link
+
+_COLLECT_AFTER = 20_000
+"""Objects made and not freed between two collections (Python: 700). Pauses stay below 1 ms: there is little to find."""
 
 _log = logging.getLogger("outrider.gateway")
 
@@ -49,6 +53,7 @@ async def _serve(host: str, port: int, controller: Path | None, table: Path | No
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    _spare_collector()
     gateway = Gateway(table_file=table)
     url = f"http://{f'[{host}]' if ':' in host else host}:{await gateway.start(host, port)}"
     _log.info("listening on %s, table version %d", url, gateway.table.version)
@@ -63,6 +68,13 @@ async def _serve(host: str, port: int, controller: Path | None, table: Path | No
         linking.cancel()
         with suppress(asyncio.CancelledError):
             await linking
+
+
+def _spare_collector() -> None:
+    """What is loaded by now stays: never look at it again. Requests leave no cycles behind, so look seldom, too."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER, 20, 20)
 
 
 if __name__ == "__main__":

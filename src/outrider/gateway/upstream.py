@@ -67,6 +67,8 @@ class Connection(asyncio.Protocol):
     def __init__(self, pool: Pool, clock: Callable[[], float]) -> None:
         self._pool = pool
         self._clock = clock
+        self._pieces: list[bytes] = []
+        self.on_body = self._pieces.append  # httptools: a piece of the body, out of its chunk; no frame of Python's
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._sink: Sink | None = None
@@ -82,7 +84,7 @@ class Connection(asyncio.Protocol):
         self.encoded = False
         self.started = 0.0
         self._head_request = head_request
-        self._pieces: list[bytes] = []
+        self._pieces.clear()
         self._complete = False
         self._until_close = True
         self._keep = False
@@ -172,10 +174,6 @@ class Connection(asyncio.Protocol):
         self.status = status
         if self._head_request or status in (204, 304):
             self._complete = True
-
-    def on_body(self, data: bytes) -> None:
-        """httptools: bytes of the body, out of their chunks."""
-        self._pieces.append(data)
 
     def on_message_complete(self) -> None:
         """httptools: the body is complete."""
