@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
-.PHONY: demo test lint format types layers pytest openapi bench-capacity bench-gateway bench-routing clean
+.PHONY: demo test lint format types layers pytest fuzz openapi bench-capacity bench-gateway bench-routing clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -26,6 +26,9 @@ types: $(STAMP)
 
 layers: $(STAMP)
 	$(BIN)/lint-imports
+
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz
 
 pytest: $(STAMP)
 	$(BIN)/python -m pytest --cov --cov-report=term -p randomly

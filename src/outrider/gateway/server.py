@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import httptools
 
-from outrider.gateway import responses
+from outrider.gateway import framing, responses
 from outrider.gateway.call import Call
 from outrider.gateway.exchange import Exchange
 from outrider.gateway.responses import Response
@@ -106,6 +106,7 @@ class Client(asyncio.Protocol):
         self._pieces: list[bytes] = []
         self._size = 0
         self._in_body = False
+        self._version = ""
 
     def on_url(self, url: bytes) -> None:
         """httptools: the request target, or a part of it."""
@@ -124,6 +125,10 @@ class Client(asyncio.Protocol):
             self._refuse_head()
         self._in_body = True
         self._head_bytes = self._size = 0
+        self._version = self._parser.get_http_version()
+        fault = framing.fault(self._version, self._headers)
+        if fault is not None:
+            self._refuse(fault)
         for name, value in self._headers:
             if name == b"content-length" and int(value) > self._gateway.body_limit:
                 self._refuse_body()
@@ -154,7 +159,7 @@ class Client(asyncio.Protocol):
                 headers=tuple(self._headers),
                 body=pieces[0] if len(pieces) == 1 else b"".join(pieces),
                 keep_alive=self._parser.should_keep_alive(),
-                http_1_1=self._parser.get_http_version() == "1.1",
+                http_1_1=self._version == "1.1",
                 completed=self._gateway.clock(),
             )
         )

@@ -68,9 +68,7 @@ class Limits:
     def bounded(self) -> bool:
         """Whether there is any bound at all."""
         return (
-            self.requests_per_minute is not None
-            or self.tokens_per_minute is not None
-            or self.budget_tokens is not None
+            self.requests_per_minute is not None or self.tokens_per_minute is not None or self.budget_tokens is not None
         )
 
 
