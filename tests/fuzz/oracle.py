@@ -21,8 +21,8 @@ PATIENCE = 5.0
 """Seconds until silence counts as hanging; an answer takes a millisecond."""
 
 _ENDS_HERE = frozenset(
-    b"connection proxy-connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade "
-    b"host content-length expect authorization x-api-key x-request-id".split()
+    b"connection proxy-connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding "
+    b"upgrade host content-length expect authorization x-api-key x-request-id".split()
 )
 """Headers that are not passed on: of one hop, of framing, and secrets (RFC 9110 §7.6.1)."""
 
