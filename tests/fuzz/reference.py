@@ -38,7 +38,7 @@ def read(data: bytes) -> list[Meant]:
             connection = h11.Connection(h11.SERVER, max_incomplete_event_size=_LARGEST_HEAD)
             connection.receive_data(_plain(data))
             meant = next_request(connection)
-            if meant is None:
+            if meant is None or meant.method == "PRI":  # not a request but HTTP/2's first words (RFC 9113 §3.4)
                 break
             found.append(meant)
             if not goes_on(meant):

@@ -44,6 +44,7 @@ class Client(asyncio.Protocol):
         self._blocked = False
         self._expects = False
         self._head_bytes = 0
+        self._framing_bytes = 0  # since the last byte of a body: sizes and extensions of chunks, trailers
         self.active_at = gateway.clock()
         self.transport: asyncio.Transport | None = None
         self.on_message_begin()
@@ -69,7 +70,9 @@ class Client(asyncio.Protocol):
         if self._refused:
             return
         self.active_at = self._gateway.clock()
-        if not self._in_body:
+        if self._in_body:
+            self._framing_bytes += len(data)
+        else:
             self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -79,6 +82,8 @@ class Client(asyncio.Protocol):
             self._refuse(responses.error(400, f"Not a valid HTTP request: {error}", code="bad_request"))
         if not self._refused and not self._in_body and self._head_bytes > HEAD_LIMIT:
             self._refuse_head()
+        if not self._refused and self._in_body and self._framing_bytes > HEAD_LIMIT:
+            self._refuse_framing()
         if len(self._queue) > _QUEUE and self._reading and self.transport is not None:
             self._reading = False
             self.transport.pause_reading()
@@ -124,7 +129,7 @@ class Client(asyncio.Protocol):
         if self._size + len(self._target) > HEAD_LIMIT:
             self._refuse_head()
         self._in_body = True
-        self._head_bytes = self._size = 0
+        self._head_bytes = self._framing_bytes = self._size = 0
         self._version = self._parser.get_http_version()
         fault = framing.fault(self._version, self._headers)
         if fault is not None:
@@ -139,6 +144,7 @@ class Client(asyncio.Protocol):
 
     def on_body(self, data: bytes) -> None:
         """httptools: bytes of the body, out of their chunks."""
+        self._framing_bytes = 0
         self._size += len(data)
         if self._size <= self._gateway.body_limit:
             self._pieces.append(data)
@@ -253,6 +259,11 @@ class Client(asyncio.Protocol):
     def _refuse_head(self) -> None:
         limit = HEAD_LIMIT // 1024
         self._refuse(responses.error(431, f"The request head is larger than {limit} KiB", code="head_too_large"))
+
+    def _refuse_framing(self) -> None:
+        limit = HEAD_LIMIT // 1024
+        message = f"The body's trailers or chunk extensions are larger than {limit} KiB"
+        self._refuse(responses.error(431, message, code="head_too_large"))
 
     def _refuse_body(self) -> None:
         limit = self._gateway.body_limit
