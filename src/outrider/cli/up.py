@@ -26,6 +26,7 @@ def up(
     api_port: Annotated[
         int, typer.Option(min=1, max=65535, envvar="OUTRIDER_API_PORT", help="Port of the controller.")
     ] = _API_PORT,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes of the gateway.")] = 1,
     renew: Annotated[
         bool,
         typer.Option("--renew-gateway", help="Replace a running gateway; requests in flight finish on the old one."),
@@ -35,7 +36,7 @@ def up(
     """Start controller and gateway where they do not run."""
     from outrider.control.processes import Options, ensure_up, renew_gateway, supervise
 
-    home, options = Home.from_environment(), Options(host, port, api_port)
+    home, options = Home.from_environment(), Options(host, port, api_port, workers)
     if foreground:
         supervise(home, options, on_change=_say, on_trouble=lambda error: show(error, as_json=False))
         return

@@ -47,11 +47,13 @@ class Options:
         host: of the gateway. Beyond loopback only when said, and refused without keys.
         port: of the gateway (8080, what local model servers' users try first).
         api_port: of the controller's REST API and console (8081); always loopback.
+        workers: processes of the gateway (1: some thousands of requests a second are more than most engines take).
     """
 
     host: str = "127.0.0.1"
     port: int = 8080
     api_port: int = 8081
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,7 @@ def _processes(home: Home, options: Options) -> list[_Process]:
     api = [*python, "outrider.api", "--port", str(options.api_port)]
     gateway = [*python, "outrider.gateway", "--host", options.host, "--port", str(options.port)]
     gateway += ["--controller", str(home.gateway_socket), "--table", str(home.run / "table.json")]
+    gateway += ["--workers", str(options.workers)] if options.workers > 1 else []
     return [
         _Process("controller", "127.0.0.1", options.api_port, api, lambda _: _answers_unix(home.api_socket)),
         _Process("gateway", options.host, options.port, gateway, lambda pid: _listens(pid, options.port)),
@@ -264,9 +267,10 @@ def _refuse_taken(host: str, port: int) -> None:
 
 
 def _listens(pid: int, port: int) -> bool:
-    """Whether that very process listens on a port: while one gateway follows another, two do."""
+    """Whether that very process or a worker of it listens on a port: while one gateway follows another, two do."""
     try:
-        found = psutil.Process(pid).net_connections(kind="tcp")
+        process = psutil.Process(pid)
+        found = [one for each in (process, *process.children()) for one in each.net_connections(kind="tcp")]
     except psutil.Error:
         return False
     return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in found)

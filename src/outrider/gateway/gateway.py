@@ -13,6 +13,7 @@ from typing import Any
 
 from outrider.gateway import admission, listening, table
 from outrider.gateway.admission import Admission
+from outrider.gateway.counts import Column
 from outrider.gateway.limits import Meters
 from outrider.gateway.numbers import Numbers
 from outrider.gateway.server import KEEP_ALIVE, Client
@@ -32,7 +33,8 @@ LAST_CALL = 1.0
 client never has a request on its way to a connection that was just closed."""
 
 _SWEEP = 10.0
-_LAST_TURNS = 4
+_LAST_ACCEPT = 0.1
+"""Seconds that a stopping process goes on accepting: longer than a handshake takes that had begun before."""
 _BACKLOG = 2048
 
 
@@ -47,6 +49,7 @@ class Gateway:
         rng: draws between replicas and makes request ids.
         body_limit: bytes of a request body (:data:`BODY_LIMIT`).
         deadline: seconds a request may wait for a replica.
+        shared: counts of requests in flight that several workers share, or None for one worker.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Gateway:
         rng: Random | None = None,
         body_limit: int = BODY_LIMIT,
         deadline: float = admission.DEADLINE,
+        shared: Column | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.clock = clock
@@ -69,7 +73,11 @@ class Gateway:
         self.table: Table = EMPTY
         self.connected = False
         self.admission = Admission(
-            rng=rng or Random(), later=self.loop.call_later, wake=lambda name: self.wake(name), deadline=deadline
+            rng=rng or Random(),
+            later=self.loop.call_later,
+            wake=lambda name: self.wake(name),
+            deadline=deadline,
+            shared=shared,
         )
         self.wake = wake
         self._wall = wall
@@ -100,24 +108,27 @@ class Gateway:
                 pool.close()  # granted before the table changed: its connection is not kept
         return pool
 
-    async def start(self, host: str, port: int, *, beside: bool = False) -> int:
+    async def start(self, host: str, port: int, *, beside: bool = False, replaces: bool = False) -> int:
         """Serve from the saved table, and say on which port (``port`` 0 takes a free one).
 
         Args:
             host: to listen on.
             port: to listen on.
-            beside: whether another gateway may listen there, too: the one that this one replaces.
+            beside: whether other workers of this gateway listen there, too.
+            replaces: whether one other gateway does, which this one takes over from: it gets no more connections.
 
         Raises:
             PortTaken, PermissionRefused
         """
         self._load()
         with listening.refusals(host, port):
-            if port and not beside:
+            if port and not beside and not replaces:
                 listening.probe(host, port)
             self._server = await self.loop.create_server(
                 lambda: Client(self), host, port, backlog=_BACKLOG, reuse_port=True
             )
+            if replaces:
+                listening.steer(self._server.sockets[0])
         self.sweep()
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -127,8 +138,8 @@ class Gateway:
         ``last_call``: seconds until connections on which nothing is in flight are closed (:data:`LAST_CALL`).
         """
         self._stopping = True
-        for _ in range(_LAST_TURNS):
-            await asyncio.sleep(0)  # take in whoever has connected already: closing the socket would reset them
+        if last_call:
+            await asyncio.sleep(_LAST_ACCEPT)  # take in who is connecting: closing the socket would reset them
         if self._server is not None:
             self._server.close()
         if self._sweeper is not None:
