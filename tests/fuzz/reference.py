@@ -90,4 +90,6 @@ def goes_on(meant: Meant) -> bool:
     """Whether another request may follow on the connection (RFC 9112 §9.3); old proxies' own header counts, too."""
     values = meant.values(b"connection") + meant.values(b"proxy-connection")
     options = {option.strip().lower() for value in values for option in value.split(b",")}
-    return b"close" not in options and (meant.http_1_1 or b"keep-alive" in options)
+    if not meant.http_1_1:
+        return b"keep-alive" in options  # also where it says "close" as well: the gateway's parser then keeps it open
+    return b"close" not in options
