@@ -195,7 +195,8 @@ async def test_clients_that_leave_at_any_byte(close: object) -> None:
             await wire.reader.readuntil(b"\n\n")
             reset(wire) if close is reset else wire.close()
         await until(lambda: served.idle() and not served.gateway.clients)
-        await engine.gone.wait()
+        async with asyncio.timeout(10):
+            await engine.gone.wait()
 
 
 async def test_client_that_resets_while_it_waits() -> None:

@@ -108,7 +108,7 @@ class Exchange:
         if route.place is Place.INFERENCE:
             self._facts, data = request.parse(body)
             name = self._facts.model
-        endpoint = table.resolve(name)
+        endpoint = table.endpoints.get(name) if route.place is Place.CUSTOM else table.resolve(name)
         now = self._gateway.now()
         if endpoint is None or (route.place is Place.CUSTOM and endpoint.task != "custom"):
             visible = auth.visible(table, self._presented(), now)
