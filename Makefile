@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PEERS := .venv-bench-peers
 
-.PHONY: demo test lint format types layers pytest openapi bench-capacity clean
+.PHONY: demo test lint format types layers pytest openapi bench-capacity bench-gateway clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -32,6 +33,18 @@ pytest: $(STAMP)
 bench-capacity: $(STAMP)
 	$(BIN)/python benchmarks/capacity/measure.py smollm2-135m-instruct/llamacpp-cpu --concurrency 1 2 4
 
+bench-gateway: $(STAMP) $(PEERS)/.installed
+	$(BIN)/python -m benchmarks.gateway
+	$(PEERS)/bin/python -m benchmarks.gateway.plot
+	$(BIN)/python -m benchmarks.gateway.page
+
+# HAProxy comes from the system: apt-get install haproxy
+$(PEERS)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check \
+		$$($(BIN)/python -m benchmarks.gateway.peers)
+	touch $@
+
 openapi: $(STAMP)
 	$(BIN)/python scripts/openapi > docs/reference/openapi.json
 
@@ -41,4 +54,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .coverage* .import_linter_cache
+	rm -rf $(VENV) $(PEERS) .demo .mypy_cache .ruff_cache .pytest_cache .coverage* .import_linter_cache

@@ -20,14 +20,13 @@ from pathlib import Path
 from types import ModuleType
 
 import uvloop
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from benchmarks.gateway import client, report
 from benchmarks.gateway.client import Load
 from benchmarks.gateway.peers import KEY, Place, direct, haproxy, litellm, outrider, smg, vllm_router
 from benchmarks.gateway.process import Meter, cores, free_port, listening, started
 from benchmarks.gateway.report import Round, Rounds
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 PEERS: tuple[ModuleType, ...] = (direct, outrider, smg, vllm_router, haproxy, litellm)
 RESULTS = Path(__file__).with_name("results") / "latest.json"
@@ -40,12 +39,11 @@ OPEN_RATE = 500.0
 
 
 def loads() -> list[Load]:
-    """Everything that is sent. No open loop of paced streams: 32 000 events a second would measure engine and client."""
+    """Everything that is sent. No open loop of paced streams: 32 000 events a second would measure the engine."""
     found = []
     for kind, stream, pace in (("json", False, 0), ("sse", True, 0), ("sse_paced", True, 4)):
         for suffix, size in (("", SMALL), ("_64k", LARGE)):
-            for concurrency in CONCURRENCY:
-                found.append(Load(f"{kind}{suffix}_c{concurrency}", stream, pace, size, concurrency))
+            found += [Load(f"{kind}{suffix}_c{count}", stream, pace, size, count) for count in CONCURRENCY]
             if not pace:
                 found.append(Load(f"{kind}{suffix}_open", stream, pace, size, 0, OPEN_RATE))
     return found
@@ -93,7 +91,13 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway", description=(__doc__ or "").splitlines()[0])
     names = [peer.NAME for peer in PEERS]
     parser.add_argument("--peers", nargs="+", choices=names, default=names, help="who is compared (default: all)")
-    parser.add_argument("--loads", nargs="+", choices=[load.name for load in loads()], metavar="LOAD", help="what is sent (default: all)")
+    parser.add_argument(
+        "--loads",
+        nargs="+",
+        choices=[load.name for load in loads()],
+        metavar="LOAD",
+        help="what is sent (default: all)",
+    )
     parser.add_argument("--rounds", type=int, default=5, help="rounds (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=1.2, help="seconds a load is measured (default: %(default)s)")
     parser.add_argument("--warm-up", type=float, default=0.3, help="seconds before that (default: %(default)s)")
@@ -128,7 +132,12 @@ def _start(
             running.append(Running(peer.NAME, engines[0], None))
             continue
         if peer is outrider:
-            controller = [sys.executable, "-m", "benchmarks.gateway.controller", str(place.directory / "controller.sock")]
+            controller = [
+                sys.executable,
+                "-m",
+                "benchmarks.gateway.controller",
+                str(place.directory / "controller.sock"),
+            ]
             stack.enter_context(started(controller, directory / "controller.log", core=near))
         log = directory / f"{peer.NAME}.log"
         console.print(f"{peer.NAME} {peer.version()}: starting")

@@ -60,7 +60,7 @@ class Load:
 
 @dataclass(slots=True)
 class Result:
-    """What came of a load; durations in seconds, one of each kind for every answer that came whole in the time measured.
+    """What came of a load; durations in seconds, one of each kind for every whole answer in the time measured.
 
     ``answered`` counts all answers, those of the warm-up and of the end included: what CPU time is divided by.
     """

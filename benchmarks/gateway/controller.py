@@ -1,6 +1,6 @@
 """Stands in for the controller: takes what a gateway reports and throws it away.
 
-    python -m benchmarks.gateway.controller SOCKET
+python -m benchmarks.gateway.controller SOCKET
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m benchmarks.gateway.engine 18001 18002
 
-Listens on several ports, so that it can be several workers, until it is told to end. ``stream`` in a request's body asks
-for an event stream of 64 content chunks, each its own write; ``seed`` is the milliseconds between two of them (a field
-that every proxy passes on). Anything that is no ``POST`` gets what health checks and worker discovery look for.
+Listens on several ports, so that it can be several workers, until it is told to end. ``stream`` in a request's body
+asks for an event stream of 64 content chunks, each its own write; ``seed`` is the milliseconds between two of them (a
+field that every proxy passes on). Anything that is no ``POST`` gets what health checks and worker discovery look for.
 """
 
 from __future__ import annotations
@@ -37,7 +37,13 @@ def _json(data: object) -> bytes:
 
 
 def _event(**fields: object) -> bytes:
-    data = {"id": "chatcmpl-bench", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": MODEL, **fields}
+    data = {
+        "id": "chatcmpl-bench",
+        "object": "chat.completion.chunk",
+        "created": 1_700_000_000,
+        "model": MODEL,
+        **fields,
+    }
     event = b"data: " + json.dumps(data, separators=(",", ":")).encode() + b"\n\n"
     return b"%x\r\n%b\r\n" % (len(event), event)
 
@@ -64,7 +70,9 @@ _ABOUT = _json(
         "status": "ok",
         "version": "0.24.0",
         "object": "list",
-        "data": [{"id": MODEL, "object": "model", "created": 1_700_000_000, "owned_by": "vllm", "max_model_len": 65536}],
+        "data": [
+            {"id": MODEL, "object": "model", "created": 1_700_000_000, "owned_by": "vllm", "max_model_len": 65536}
+        ],
     }
 )
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"

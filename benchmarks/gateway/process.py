@@ -1,4 +1,4 @@
-"""Processes of the benchmark: started on one core, waited for, weighed by the kernel's own counts, ended by their id."""
+"""Processes of the benchmark: started on one core, waited for, weighed by the kernel's counts, ended by their id."""
 
 from __future__ import annotations
 

@@ -7,15 +7,15 @@ import os
 import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
+from benchmarks.gateway.client import Result
 from rich.console import Console
 from rich.table import Table
-
-from benchmarks.gateway.client import Result
 
 
 class Round(NamedTuple):
@@ -108,46 +108,58 @@ def _spread(values: Sequence[float]) -> tuple[float, float, float]:
     return middle, least, most
 
 
-def _ratios(rounds: Rounds) -> dict[str, list[float]]:
-    """Every ratio that is wanted, one value a round; those whose peers were not there are left out."""
-    wanted: dict[str, Callable[[Callable[[str, str, str], float]], float]] = {}
+Get = Callable[[str, str, str], float]
+"""A figure of one round, by peer, load and name. Raises KeyError or TypeError where there is none."""
+
+
+def _wanted() -> dict[str, Callable[[Get], float]]:
+    """Every ratio that is wanted, as a function of one round."""
+    wanted: dict[str, Callable[[Get], float]] = {}
     for kind in ("json", "sse"):
-        for load in (f"{kind}_c16",):
-            wanted[f"cpu_us_per_request_{kind}_outrider_over_smg"] = lambda get, load=load: (
-                get("outrider", load, "cpu_us_per_request") / get("smg", load, "cpu_us_per_request")
-            )
+        wanted[f"cpu_us_per_request_{kind}_outrider_over_smg"] = partial(
+            _quotient, "outrider", "smg", f"{kind}_c16", "cpu_us_per_request"
+        )
         for concurrency in (1, 16, 64):
-            load = f"{kind}_c{concurrency}"
             for q in ("p50", "p99"):
-                wanted[f"added_{q}_{load}_outrider_over_smg"] = lambda get, load=load, q=q: (
-                    _added(get, "outrider", load, q) / _added(get, "smg", load, q)
-                )
-            if concurrency > 1:
-                wanted[f"rps_{load}_outrider_over_smg"] = lambda get, load=load: (
-                    get("outrider", load, "requests_per_second") / get("smg", load, "requests_per_second")
-                )
+                load = f"{kind}_c{concurrency}"
+                wanted[f"added_{q}_{load}_outrider_over_smg"] = partial(_added_quotient, "outrider", "smg", load, q)
+        for concurrency in (16, 64):
+            load = f"{kind}_c{concurrency}"
+            wanted[f"rps_{load}_outrider_over_smg"] = partial(_quotient, "outrider", "smg", load, "requests_per_second")
     wanted["sse_first_byte_c1_ms_above_haproxy"] = lambda get: (
         get("outrider", "sse_c1", "first_byte_p50_ms") - get("haproxy", "sse_c1", "first_byte_p50_ms")
     )
-    wanted["added_p50_json_c1_litellm_over_outrider"] = lambda get: (
-        _added(get, "litellm", "json_c1", "p50") / _added(get, "outrider", "json_c1", "p50")
+    wanted["added_p50_json_c1_litellm_over_outrider"] = partial(
+        _added_quotient, "litellm", "outrider", "json_c1", "p50"
     )
+    return wanted
+
+
+def _quotient(one: str, other: str, load: str, name: str, get: Get) -> float:
+    return get(one, load, name) / get(other, load, name)
+
+
+def _added_quotient(one: str, other: str, load: str, q: str, get: Get) -> float:
+    return _added(get, one, load, q) / _added(get, other, load, q)
+
+
+def _ratios(rounds: Rounds) -> dict[str, list[float]]:
+    """Every ratio whose peers and loads were part of the run, one value a round."""
+    count = max((len(found) for found in rounds.values()), default=0)
     found: dict[str, list[float]] = {}
-    for name, ratio in wanted.items():
-        for number in range(max((len(one) for one in rounds.values()), default=0)):
-
-            def get(peer: str, load: str, field: str, number: int = number) -> float:
-                return float(getattr(rounds[peer, load][number], field))
-
-            try:
-                found.setdefault(name, []).append(ratio(get))
-            except (KeyError, TypeError, ZeroDivisionError):
-                found.pop(name, None)
-                break  # a peer or a load that was not part of this run
-    return found
+    for name, ratio in _wanted().items():
+        try:
+            found[name] = [ratio(partial(_figure, rounds, number)) for number in range(count)]
+        except (KeyError, TypeError, ZeroDivisionError):
+            continue
+    return {name: values for name, values in found.items() if values}
 
 
-def _added(get: Callable[[str, str, str], float], peer: str, load: str, q: str) -> float:
+def _figure(rounds: Rounds, number: int, peer: str, load: str, name: str) -> float:
+    return float(getattr(rounds[peer, load][number], name))
+
+
+def _added(get: Get, peer: str, load: str, q: str) -> float:
     return get(peer, load, f"total_{q}_ms") - get("direct", load, f"total_{q}_ms")
 
 
@@ -178,8 +190,8 @@ _COLUMNS = (
 def show(data: Mapping[str, Any], console: Console) -> None:
     """Print rows and ratios."""
     table = Table(title=f"Medians of {data['rounds']} rounds, {data['seconds']:g} s each")
-    table.add_column("load")
-    table.add_column("peer")
+    table.add_column("load", no_wrap=True)
+    table.add_column("peer", no_wrap=True)
     for title, _, _ in _COLUMNS:
         table.add_column(title, justify="right")
     table.add_column("failed", justify="right")

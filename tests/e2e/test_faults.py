@@ -9,9 +9,11 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from tests.e2e.outrider_process import MODEL, NAME, Outrider, until
@@ -67,6 +69,30 @@ def test_the_gateway_comes_back_with_its_saved_table(outrider: Outrider) -> None
         foreground.terminate()
         foreground.wait(90)
     assert outrider.leftovers() == []
+
+
+def test_the_gateway_is_renewed_under_load(outrider: Outrider) -> None:
+    outrider.run("up")
+    first = outrider.pid("gateway")
+    over = threading.Event()
+
+    def keep_asking() -> int:
+        asked = 0
+        while not over.is_set():
+            assert _answers(outrider, status=404), f"no answer after {asked}"
+            asked += 1
+        return asked
+
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(keep_asking)
+        try:
+            outrider.run("up", "--renew-gateway")
+            until(lambda: not psutil.pid_exists(first))
+        finally:
+            over.set()
+        assert asking.result() > 0
+    assert outrider.pid("gateway") != first
+    outrider.run("up")  # finds the new one
 
 
 def test_a_restart_that_fails_is_tried_again(outrider: Outrider, tmp_path: Path) -> None:

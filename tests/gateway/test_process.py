@@ -21,10 +21,10 @@ from tests.gateway.standin import Asked, Standin
 
 
 @asynccontextmanager
-async def started(*arguments: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+async def started(*arguments: str, port: int = 0) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
     """A gateway process and its port; ended by force if the test has not ended it."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "outrider.gateway", "--port", "0", *arguments, stderr=asyncio.subprocess.PIPE
+        sys.executable, "-m", "outrider.gateway", "--port", str(port), *arguments, stderr=asyncio.subprocess.PIPE
     )
     assert process.stderr is not None
     try:
@@ -66,6 +66,63 @@ async def test_serves_the_saved_table_and_finishes_on_sigterm(tmp_path: Path) ->
                 assert await process.wait() == 0
             assert process.stderr is not None
             assert await process.stderr.read() == b""
+
+
+async def test_a_new_process_takes_over_and_no_request_is_lost(tmp_path: Path) -> None:
+    """While one process follows another, a slow request, a busy connection and new ones all get their answers."""
+
+    async def play(standin: Standin, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if b"slow" in asked.body:
+            await standin.release.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    async def keep_asking() -> int:
+        count = 0
+        while not over.is_set():
+            assert (await served.ask(chat())).status == 200
+            count += 1
+        return count
+
+    async def keep_one_connection_busy() -> int:
+        count = 0
+        async with served.wire() as wire:
+            while True:
+                await wire.send(chat())
+                reply = await wire.reply()
+                assert reply.status == 200
+                count += 1
+                if reply.headers.get("connection") == "close":
+                    return count
+
+    saved = tmp_path / "table.json"
+    over = asyncio.Event()
+    async with Standin(play=play) as engine, serving() as stand:
+        saved.write_text(json.dumps(table([engine])))
+        async with started("--table", str(saved)) as (old, port):
+            served = Served(stand.gateway, port)
+            slow = asyncio.ensure_future(served.ask(chat(messages=[{"role": "user", "content": "slow"}])))
+            await engine.arrived.wait()
+            busy = [asyncio.ensure_future(keep_asking()) for _ in range(4)]
+            kept = asyncio.ensure_future(keep_one_connection_busy())
+            async with started("--table", str(saved), "--replace", str(old.pid), port=port):
+                async with asyncio.timeout(20):
+                    assert await kept > 0  # the old process said that it closes, and then did
+                    assert old.returncode is None
+                    engine.release.set()
+                    assert (await slow).status == 200
+                    assert await old.wait() == 0
+                over.set()
+                assert sum(await asyncio.gather(*busy)) > 0
+                assert (await served.ask(get("/healthz"))).status == 200
+
+
+async def test_only_who_is_told_to_shares_a_port(tmp_path: Path) -> None:
+    async with serving() as first:
+        command = (sys.executable, "-m", "outrider.gateway", "--port", str(first.port))
+        second = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+        _, said = await second.communicate()
+        assert second.returncode == 7
+        assert b"another process listens there" in said
 
 
 def test_port_taken_is_one_line_and_exit_code_7() -> None:

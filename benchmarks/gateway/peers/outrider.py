@@ -1,7 +1,8 @@
 """Outrider's gateway with everything on, started as ``outrider up`` starts it: one process.
 
-Keys are required, the endpoint has two replicas with their own key and a bound on what each may hold, metrics are kept,
-and the record of every request goes up the link to a controller (``controller.py``: it reads them and throws them away).
+A key is required and has limits, the endpoint has two replicas with their own key and a bound on what each may hold,
+prompts are routed by prefix, metrics are kept, and the record of every request goes up the link to a controller
+(``controller.py``: it reads them and throws them away).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 
 from benchmarks.gateway.engine import MODEL
 from benchmarks.gateway.peers import KEY, Command, Place
+
 from outrider._version import __version__
 
 NAME = "outrider"
@@ -51,6 +53,7 @@ def _table(place: Place) -> dict[str, object]:
         "hash": hashlib.sha256(KEY.encode()).hexdigest(),
         "endpoints": [MODEL],
         "scopes": ["inference"],
+        "limits": {"requests_per_minute": 10**9, "tokens_per_minute": 10**12, "budget_tokens": 10**15},
         "expires_at": None,
     }
     return {

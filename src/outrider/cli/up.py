@@ -26,16 +26,20 @@ def up(
     api_port: Annotated[
         int, typer.Option(min=1, max=65535, envvar="OUTRIDER_API_PORT", help="Port of the controller.")
     ] = _API_PORT,
+    renew: Annotated[
+        bool,
+        typer.Option("--renew-gateway", help="Replace a running gateway; requests in flight finish on the old one."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Start controller and gateway where they do not run."""
-    from outrider.control.processes import Options, ensure_up, supervise
+    from outrider.control.processes import Options, ensure_up, renew_gateway, supervise
 
     home, options = Home.from_environment(), Options(host, port, api_port)
     if foreground:
         supervise(home, options, on_change=_say, on_trouble=lambda error: show(error, as_json=False))
         return
-    started = ensure_up(home, options)
+    started = (renew_gateway if renew else ensure_up)(home, options)
     if as_json:
         found = {"started": started.started, "already": started.already}
         show_json({**found, "gateway": started.gateway_url, "controller": started.api_url})

@@ -17,8 +17,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import psutil
 
 from outrider.app.state import tail, write_json
 from outrider.errors import KeysRequired, MachineFault, OutriderError, PortTaken, Unavailable
@@ -151,13 +153,40 @@ def supervise(
     take_down(home)
 
 
+def renew_gateway(home: Home, options: Options) -> Started:
+    """Put a new gateway process in the running one's place; what is in flight finishes on the old one.
+
+    The new one listens beside the old one first and then tells it to finish, so no connection meets a closed port.
+    Starts what is missing, like :func:`ensure_up`.
+
+    Raises:
+        KeysRequired, PortTaken, PermissionRefused, MachineFault: the new one did not start; the old one serves on.
+    """
+    home.create()
+    with _lock(home):
+        old = running(home, "gateway")
+        if old is not None:
+            _refuse_open_host(home, options)
+            gateway = next(one for one in _processes(home, options) if one.name == "gateway")
+            record = home.run / "gateway.pid"
+            before = json.loads(record.read_text())
+            try:
+                _start(home, replace(gateway, argv=[*gateway.argv, "--replace", str(old.pid)]))
+            except MachineFault:
+                write_json(record, before)
+                raise
+    state = ensure_up(home, options)
+    return state if old is None else replace(state, started=[*state.started, "gateway"], already=["controller"])
+
+
 @dataclass(frozen=True, slots=True)
 class _Process:
     name: str
     host: str
     port: int
     argv: list[str]
-    listening: Callable[[], bool]
+    listening: Callable[[int], bool]
+    """Whether the process of that id serves."""
 
 
 def _processes(home: Home, options: Options) -> list[_Process]:
@@ -166,8 +195,8 @@ def _processes(home: Home, options: Options) -> list[_Process]:
     gateway = [*python, "outrider.gateway", "--host", options.host, "--port", str(options.port)]
     gateway += ["--controller", str(home.gateway_socket), "--table", str(home.run / "table.json")]
     return [
-        _Process("controller", "127.0.0.1", options.api_port, api, lambda: _answers_unix(home.api_socket)),
-        _Process("gateway", options.host, options.port, gateway, lambda: _answers_tcp(options.host, options.port)),
+        _Process("controller", "127.0.0.1", options.api_port, api, lambda _: _answers_unix(home.api_socket)),
+        _Process("gateway", options.host, options.port, gateway, lambda pid: _listens(pid, options.port)),
     ]
 
 
@@ -184,7 +213,7 @@ def _start(home: Home, process: _Process) -> None:
     record = {"pid": identity.pid, "started": identity.started, "url": _url(process.host, process.port)}
     write_json(home.run / f"{name}.pid", record)
     deadline = time.monotonic() + _START_TIMEOUT
-    while not listening():
+    while not listening(identity.pid):
         if not identity.alive() or time.monotonic() > deadline:
             end(identity, grace=1.0)
             (home.run / f"{name}.pid").unlink(missing_ok=True)
@@ -234,13 +263,13 @@ def _refuse_taken(host: str, port: int) -> None:
             ) from error
 
 
-def _answers_tcp(host: str, port: int) -> bool:
-    target = "127.0.0.1" if host == "0.0.0.0" else host
+def _listens(pid: int, port: int) -> bool:
+    """Whether that very process listens on a port: while one gateway follows another, two do."""
     try:
-        socket.create_connection((target, port), timeout=1).close()
-    except OSError:
+        found = psutil.Process(pid).net_connections(kind="tcp")
+    except psutil.Error:
         return False
-    return True
+    return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in found)
 
 
 def _answers_unix(path: Path) -> bool:

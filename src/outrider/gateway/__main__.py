@@ -1,7 +1,8 @@
 """``python -m outrider.gateway``: one gateway process.
 
-Serves from the saved table at once, before the controller answers. SIGTERM and SIGINT finish what is in flight. A fault
-of the machine is one line on standard error and the exit code of its error class.
+Serves from the saved table at once, before the controller answers. SIGTERM and SIGINT finish what is in flight.
+``--replace PID`` takes over from a running gateway: it listens beside it and then tells it to finish. A fault of the
+machine is one line on standard error and the exit code of its error class.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import asyncio
 import gc
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ from pathlib import Path
 import uvloop
 
 from outrider.errors import OutriderError
-from outrider.gateway.gateway import Gateway
+from outrider.gateway.gateway import LAST_CALL, Gateway
 from outrider.gateway.link import Link
 
 _COLLECT_AFTER = 20_000
@@ -37,33 +39,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--controller", type=Path, metavar="SOCKET", help="Unix socket of the controller")
     parser.add_argument("--table", type=Path, metavar="FILE", help="where the last good routing table is kept")
+    parser.add_argument(
+        "--replace",
+        type=int,
+        metavar="PID",
+        help="process id of the gateway on that port that this one takes over from",
+    )
     options = parser.parse_args(arguments)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(options.host, options.port, options.controller, options.table))
+            runner.run(_serve(options))
     except OutriderError as error:
         print(f"outrider gateway: {error}", file=sys.stderr)
         return error.exit_code
     return 0
 
 
-async def _serve(host: str, port: int, controller: Path | None, table: Path | None) -> None:
+async def _serve(options: argparse.Namespace) -> None:
+    host, controller = options.host, options.controller
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     _spare_collector()
-    gateway = Gateway(table_file=table)
-    url = f"http://{f'[{host}]' if ':' in host else host}:{await gateway.start(host, port)}"
+    gateway = Gateway(table_file=options.table)
+    port = await gateway.start(host, options.port, beside=options.replace is not None)
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     _log.info("listening on %s, table version %d", url, gateway.table.version)
+    if options.replace is not None:
+        with suppress(ProcessLookupError):
+            os.kill(options.replace, signal.SIGTERM)
     linking = None
     if controller is not None:
         link = Link(gateway, controller, url)
         gateway.wake = link.wake
         linking = asyncio.ensure_future(link.run())
     await stop.wait()
-    await gateway.stop()
+    await gateway.stop(last_call=LAST_CALL)
     if linking is not None:
         linking.cancel()
         with suppress(asyncio.CancelledError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import time
 from collections.abc import Callable
@@ -12,8 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from outrider.errors import PermissionRefused, PortTaken
-from outrider.gateway import admission, table
+from outrider.gateway import admission, listening, table
 from outrider.gateway.admission import Admission
 from outrider.gateway.limits import Meters
 from outrider.gateway.numbers import Numbers
@@ -29,7 +27,12 @@ BODY_LIMIT = 32 * 1024 * 1024
 GRACE = 30.0
 """Seconds that requests in flight get when the gateway stops."""
 
+LAST_CALL = 1.0
+"""Seconds that a stopping process leaves quiet connections open: the next answer on one says that it closes, so a busy
+client never has a request on its way to a connection that was just closed."""
+
 _SWEEP = 10.0
+_LAST_TURNS = 4
 _BACKLOG = 2048
 
 
@@ -97,37 +100,46 @@ class Gateway:
                 pool.close()  # granted before the table changed: its connection is not kept
         return pool
 
-    async def start(self, host: str, port: int) -> int:
+    async def start(self, host: str, port: int, *, beside: bool = False) -> int:
         """Serve from the saved table, and say on which port (``port`` 0 takes a free one).
+
+        Args:
+            host: to listen on.
+            port: to listen on.
+            beside: whether another gateway may listen there, too: the one that this one replaces.
 
         Raises:
             PortTaken, PermissionRefused
         """
         self._load()
-        try:
-            self._server = await self.loop.create_server(lambda: Client(self), host, port, backlog=_BACKLOG)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EPERM):
-                raise PermissionRefused(
-                    f"Cannot listen on {host}:{port}", why=error.strerror, remedy="Choose a port above 1023."
-                ) from error
-            raise PortTaken(
-                f"Cannot listen on {host}:{port}",
-                why="another process listens there" if error.errno == errno.EADDRINUSE else str(error),
-                remedy="Stop that process or choose another --port.",
-            ) from error
+        with listening.refusals(host, port):
+            if port and not beside:
+                listening.probe(host, port)
+            self._server = await self.loop.create_server(
+                lambda: Client(self), host, port, backlog=_BACKLOG, reuse_port=True
+            )
         self.sweep()
         return int(self._server.sockets[0].getsockname()[1])
 
-    async def stop(self, grace: float = GRACE) -> None:
-        """Take no more connections, finish what is in flight within ``grace`` seconds, and close the rest."""
+    async def stop(self, grace: float = GRACE, last_call: float = 0.0) -> None:
+        """Take no more connections, finish what is in flight within ``grace`` seconds, and close the rest.
+
+        ``last_call``: seconds until connections on which nothing is in flight are closed (:data:`LAST_CALL`).
+        """
         self._stopping = True
+        for _ in range(_LAST_TURNS):
+            await asyncio.sleep(0)  # take in whoever has connected already: closing the socket would reset them
         if self._server is not None:
             self._server.close()
         if self._sweeper is not None:
             self._sweeper.cancel()
         for client in list(self.clients):
             client.drain()
+        if self.clients and last_call:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._emptied.wait(), last_call)
+        for client in list(self.clients):
+            client.leave_if_idle()
         if self.clients:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._emptied.wait(), grace)

@@ -201,8 +201,11 @@ class Client(asyncio.Protocol):
             self.transport.close()
 
     def drain(self) -> None:
-        """Serve what is in flight and no more: the gateway stops."""
+        """The gateway stops: serve what is in flight, or the one request that is on its way, and close."""
         self._closing = True
+
+    def leave_if_idle(self) -> None:
+        """Close where nothing is in flight."""
         if self._exchange is None and not self._queue:
             self.close()
 
