@@ -18,11 +18,12 @@ LONGEST = 10.0
 class Suspects:
     """Replicas that could not be connected to."""
 
-    __slots__ = ("_delays", "_until")
+    __slots__ = ("_delays", "_trying", "_until")
 
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
         self._delays: dict[str, float] = {}
+        self._trying: set[str] = set()
 
     def __bool__(self) -> bool:
         """Whether there are any: asked on every request, so it costs next to nothing when there are none."""
@@ -30,26 +31,24 @@ class Suspects:
 
     def failed(self, replica: str, now: float) -> None:
         """A connect has failed. Requests that were on their way together count as one failure."""
-        if self._until.get(replica, now) > now:
+        if self._until.get(replica, now) > now and replica not in self._trying:
             return
+        self._trying.discard(replica)
         delay = self._delays.get(replica)
         self._delays[replica] = delay = FIRST if delay is None else min(2 * delay, LONGEST)
         self._until[replica] = now + delay
 
     def trying(self, replica: str, now: float, within: float) -> None:
-        """A request is sent to a replica whose time is over: the others go on passing it over until that is decided."""
-        if replica in self._until:
+        """A request is sent to a suspect: the others go on passing it over for ``within`` seconds, or until decided."""
+        if replica in self._until and replica not in self._trying:
+            self._trying.add(replica)
             self._until[replica] = now + within
-
-    def decided(self, replica: str, now: float) -> None:
-        """The try of :meth:`trying` has failed, before its time was over."""
-        if replica in self._until:
-            self._until[replica] = now
 
     def works(self, replica: str) -> None:
         """A connect has worked."""
         self._until.pop(replica, None)
         self._delays.pop(replica, None)
+        self._trying.discard(replica)
 
     def skipped(self, now: float) -> set[str]:
         """Ids of those to be passed over now."""
