@@ -146,7 +146,6 @@ class Admission:
         demand: Demand | None = None,
         *,
         key: str = "",
-        deadline: float | None = None,
     ) -> Ticket | str:
         """Wait for a replica, or hear at once why that is no use.
 
@@ -157,13 +156,9 @@ class Admission:
             on_refused: called with the reason why it will not be sent.
             demand: of the request.
             key: who asks: keys take turns.
-            deadline: seconds it may wait, where the client has less patience than the gateway.
         """
         if not endpoint.replicas and endpoint.state in _HOPELESS:
             return _hopeless(endpoint)
-        limit = self._deadline if deadline is None else min(deadline, self._deadline)
-        if limit <= 0:
-            return f"No replica of {endpoint.name!r} had room in time"
         room = self._rooms.get(endpoint.name)
         wakes = room is None
         if room is None:
@@ -173,7 +168,7 @@ class Admission:
         full = f"Endpoint {endpoint.name!r} is full: {len(room)} requests wait already"
         if out is ticket:
             return full
-        ticket.timer = self._later(limit, lambda: self._expire(ticket, limit))
+        ticket.timer = self._later(self._deadline, lambda: self._expire(ticket))
         if out is not None:
             out.end()
             out.on_refused(full)
@@ -246,12 +241,12 @@ class Admission:
         ticket.on_replica(replica)
         return True
 
-    def _expire(self, ticket: Ticket, limit: float) -> None:
+    def _expire(self, ticket: Ticket) -> None:
         if ticket.live:
             endpoint = self._table.endpoints.get(ticket.endpoint)
             reason = f": {endpoint.reason}" if endpoint is not None and endpoint.reason else ""
             state = endpoint.state if endpoint is not None else "gone"
-            late = f"No replica of {ticket.endpoint!r} had room within {limit:g} s"
+            late = f"No replica of {ticket.endpoint!r} had room within {self._deadline:g} s"
             self._refuse(ticket, f"{late}; the endpoint is {state}{reason}")
 
     def _refuse(self, ticket: Ticket, reason: str) -> None:

@@ -12,11 +12,13 @@ from random import Random
 from typing import Any
 
 from outrider.gateway import admission, listening, table
-from outrider.gateway.admission import Admission
+from outrider.gateway.admission import Admission, Timer
 from outrider.gateway.limits import Meters
 from outrider.gateway.numbers import Numbers
+from outrider.gateway.retries import RetryBudget
 from outrider.gateway.server import KEEP_ALIVE, Client
 from outrider.gateway.table import EMPTY, InvalidTable, Replica, Table
+from outrider.gateway.timeouts import Timeouts
 from outrider.gateway.upstream import Pool
 
 _log = logging.getLogger(__name__)
@@ -31,7 +33,7 @@ LAST_CALL = 1.0
 """Seconds that a stopping process leaves quiet connections open: the next answer on one says that it closes, so a busy
 client never has a request on its way to a connection that was just closed."""
 
-_SWEEP = 10.0
+_SWEEP = 1.0
 _LAST_TURNS = 4
 _BACKLOG = 2048
 
@@ -47,6 +49,8 @@ class Gateway:
         rng: draws between replicas and makes request ids.
         body_limit: bytes of a request body (:data:`BODY_LIMIT`).
         deadline: seconds a request may wait for a replica.
+        timeouts: of requests.
+        later: ``loop.call_later``.
     """
 
     def __init__(
@@ -59,8 +63,12 @@ class Gateway:
         rng: Random | None = None,
         body_limit: int = BODY_LIMIT,
         deadline: float = admission.DEADLINE,
+        timeouts: Timeouts | None = None,
+        later: Callable[[float, Callable[[], None]], Timer] | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
+        self.later = later or self.loop.call_later
+        self.timeouts = timeouts or Timeouts()
         self.clock = clock
         self.body_limit = body_limit
         self.numbers = Numbers()
@@ -69,13 +77,14 @@ class Gateway:
         self.table: Table = EMPTY
         self.connected = False
         self.admission = Admission(
-            rng=rng or Random(), later=self.loop.call_later, wake=lambda name: self.wake(name), deadline=deadline
+            rng=rng or Random(), later=self.later, clock=clock, wake=lambda name: self.wake(name), deadline=deadline
         )
         self.wake = wake
         self._wall = wall
         self._ids = rng or Random()
         self._table_file = table_file
         self._pools: dict[str, Pool] = {}
+        self._budgets: dict[str, RetryBudget] = {}
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._stopping = False
@@ -99,6 +108,13 @@ class Gateway:
             else:
                 pool.close()  # granted before the table changed: its connection is not kept
         return pool
+
+    def budget(self, endpoint: str) -> RetryBudget:
+        """How many retries an endpoint has left."""
+        budget = self._budgets.get(endpoint)
+        if budget is None:
+            budget = self._budgets[endpoint] = RetryBudget()
+        return budget
 
     async def start(self, host: str, port: int, *, beside: bool = False) -> int:
         """Serve from the saved table, and say on which port (``port`` 0 takes a free one).
@@ -159,6 +175,7 @@ class Gateway:
         for pool in [pool for pool in self._pools.values() if new.replicas.get(pool.replica.id) != pool.replica]:
             self._pools.pop(pool.replica.id).close()
         self.numbers.retire(new.replicas.keys() | self.admission.loads.keys())
+        self._budgets = {name: one for name, one in self._budgets.items() if name in new.endpoints}
         self.limits.retain(key.id for key in new.keys.values())
         self.admission.swap(new)
         if save and self._table_file is not None:

@@ -26,6 +26,7 @@ EVERY = 5.0
 """Seconds between comments: proxies and clients that watch for silence take from 15 s on, mostly."""
 
 _COMMENT = b": waiting for a replica\n\n"
+_STREAM = b"text/event-stream"
 _BODY_LIMIT = 64 * 1024
 
 
@@ -97,7 +98,7 @@ class LateAnswer(Answer):
         self._head = b""
         self._chunked = call.http_1_1
         self.keep = keep and call.http_1_1
-        stream = self.status == 200 and connection.content_type.startswith(b"text/event-stream")
+        stream = self.status == 200 and not connection.encoded and connection.content_type.startswith(_STREAM)
         self._body: bytearray | None = None if stream else bytearray()
 
     def take(self, data: bytes, now: float, *, ended: bool) -> bytes:

@@ -73,5 +73,10 @@ def own_headers(request_id: str, revision: Revision | None, gateway: float, upst
     return f"x-request-id: {request_id}\r\n{label}server-timing: {timing}\r\n".encode("latin-1")
 
 
+def early_headers(request_id: str, waited: float) -> bytes:
+    """The same for the head of a stream that still waits: which revision will serve it nobody knows yet."""
+    return f"x-request-id: {request_id}\r\nserver-timing: waiting;dur={waited * 1e3:.3f}\r\n".encode("latin-1")
+
+
 def _model(endpoint: Endpoint) -> dict[str, object]:
     return {"id": endpoint.name, "object": "model", "created": endpoint.created, "owned_by": "outrider"}

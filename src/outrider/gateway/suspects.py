@@ -40,7 +40,7 @@ class Suspects:
 
     def trying(self, replica: str, now: float, within: float) -> None:
         """A request is sent to a suspect: the others go on passing it over for ``within`` seconds, or until decided."""
-        if replica in self._until and replica not in self._trying:
+        if self._until.get(replica, now + 1.0) <= now:
             self._trying.add(replica)
             self._until[replica] = now + within
 
