@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
-.PHONY: demo test lint format types layers pytest openapi bench-capacity bench-gateway clean
+.PHONY: demo test lint format types layers pytest openapi bench-capacity bench-gateway bench-routing clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -44,6 +44,9 @@ $(PEERS)/.installed: pyproject.toml
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check \
 		$$($(BIN)/python -m benchmarks.gateway.peers)
 	touch $@
+
+bench-routing: $(STAMP)
+	$(BIN)/python benchmarks/routing/measure.py
 
 openapi: $(STAMP)
 	$(BIN)/python scripts/openapi > docs/reference/openapi.json

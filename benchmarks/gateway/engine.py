@@ -13,6 +13,9 @@ import argparse
 import asyncio
 import json
 import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain, cycle, islice
 from typing import cast
 
 import uvloop
@@ -85,8 +88,11 @@ _DONE = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
 class Engine(asyncio.Protocol):
     """One connection: whole requests in, canned answers out. Requests have a ``Content-Length``, as all peers' do."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, chunks: int) -> None:
         self._loop = loop
+        self._chunks = chunks
+        self._paused = False
+        self._next: Callable[[], None] | None = None
         self._held = b""
         self._transport: asyncio.Transport | None = None
 
@@ -97,6 +103,17 @@ class Engine(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """asyncio: closed; a stream under way ends."""
         self._transport = None
+
+    def pause_writing(self) -> None:
+        """asyncio: whoever reads is behind; the stream waits."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """asyncio: the stream goes on."""
+        self._paused = False
+        following, self._next = self._next, None
+        if following is not None:
+            following()
 
     def data_received(self, data: bytes) -> None:
         """asyncio: bytes of a request."""
@@ -122,24 +139,29 @@ class Engine(asyncio.Protocol):
         seed = _SEED.search(options)
         pause = int(seed[1]) / 1000 if seed is not None else 0.0
         tail = _FINISH + (_LAST_USAGE if _USAGE.search(options) is not None else b"") + _DONE
-        self._stream(iter([_HEAD + _EVENTS[0], *_EVENTS[1:], tail]), pause, self._loop.time())
+        events = islice(cycle(_EVENTS), self._chunks)
+        self._stream(chain((_HEAD + next(events),), events, (tail,)), pause, self._loop.time())
 
-    def _stream(self, events: object, pause: float, due: float) -> None:
+    def _stream(self, events: Iterator[bytes], pause: float, due: float) -> None:
         """One write an event: as engines send them, not in one piece."""
-        event = next(events, None)  # type: ignore[call-overload]
+        event = next(events, None)
         if event is None or self._transport is None:
             return
         self._transport.write(event)
-        if pause:
+        if self._paused:
+            self._next = partial(self._stream, events, pause, due)
+        elif pause:
             due += pause
             self._loop.call_at(due, self._stream, events, pause, due)
         else:
             self._loop.call_soon(self._stream, events, pause, due)
 
 
-async def _serve(ports: list[int]) -> None:
+async def _serve(ports: list[int], chunks: int) -> None:
     loop = asyncio.get_running_loop()
-    servers = [await loop.create_server(lambda: Engine(loop), "127.0.0.1", port, backlog=1024) for port in ports]
+    servers = [
+        await loop.create_server(lambda: Engine(loop, chunks), "127.0.0.1", port, backlog=1024) for port in ports
+    ]
     await asyncio.gather(*(server.serve_forever() for server in servers))
 
 
@@ -147,8 +169,10 @@ def main() -> None:
     """Serve until SIGTERM."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ports", type=int, nargs="+")
+    parser.add_argument("--chunks", type=int, default=CHUNKS, help="content events of a stream (default: %(default)s)")
+    options = parser.parse_args()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(parser.parse_args().ports))
+        runner.run(_serve(options.ports, options.chunks))
 
 
 if __name__ == "__main__":

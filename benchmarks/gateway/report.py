@@ -69,13 +69,7 @@ def result(
     """The result file's content: the format of every benchmark of the project."""
     ratios = {name: _spread(values) for name, values in _ratios(rounds).items()}
     return {
-        "machine": {
-            "cpu": _cpu(),
-            "cores": psutil.cpu_count(),
-            "kernel": platform.release(),
-            "pinned": pinned,
-            "load_average_before": [round(value, 2) for value in load_average],
-        },
+        "machine": machine(pinned=pinned, load_average=load_average),
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("uvloop", "httptools")},
@@ -87,6 +81,17 @@ def result(
         "rows": [_row(peer, load, found) for (peer, load), found in rounds.items()],
         "ratios": {name: spread[0] for name, spread in ratios.items()},
         "ratio_spread": {name: spread[1:] for name, spread in ratios.items()},
+    }
+
+
+def machine(*, pinned: bool, load_average: tuple[float, float, float]) -> dict[str, Any]:
+    """What was measured on."""
+    return {
+        "cpu": _cpu(),
+        "cores": psutil.cpu_count(),
+        "kernel": platform.release(),
+        "pinned": pinned,
+        "load_average_before": [round(value, 2) for value in load_average],
     }
 
 
@@ -203,6 +208,8 @@ def show(data: Mapping[str, Any], console: Console) -> None:
         table.add_row("" if previous == row["load"] else row["load"], row["peer"], *cells, str(row["failures"] or ""))
         previous = row["load"]
     console.print(table)
+    if not data["ratios"]:
+        return
     ratios = Table(title="Ratios: median (smallest – largest of the rounds)")
     ratios.add_column("ratio")
     ratios.add_column("value", justify="right")

@@ -6,7 +6,8 @@ statuses: they are attributes of the class.
 
     OutriderError                  exit 1
     ├── InvalidInput               exit 2   the input is wrong; nothing was changed
-    │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, UsageError
+    │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace,
+    │       UsageError
     ├── NotFound                   exit 3   the thing named does not exist
     │   ├── EndpointNotFound, RevisionNotFound, ReplicaNotFound, RecipeNotFound, KeyNotFound, UnknownModel
     ├── Conflict                   exit 4   it exists already, or changed meanwhile
@@ -130,6 +131,12 @@ class InvalidReference(InvalidInput):
     """A weights reference that is none of ``hf:``, ``path:``, ``package:``."""
 
     code = "invalid_reference"
+
+
+class InvalidTrace(InvalidInput):
+    """A trace file that breaks the format; nothing was simulated."""
+
+    code = "invalid_trace"
 
 
 class UsageError(InvalidInput):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from outrider.store.endpoints import Endpoints
 from outrider.store.events import Events
 from outrider.store.keys import Keys
 from outrider.store.revisions import Revisions
+from outrider.store.usage import Usage, Used
 
 DECLARATION: dict[str, Any] = {"server": {"min_replicas": 1, "exit_grace_period": 0}, "engine": {"name": "x"}}
 
@@ -187,3 +190,29 @@ async def test_revoking_the_last_key_shuts_the_door(
     keys.revoke("k", at=2)
     await controller.round()
     assert (published[-1]["require_keys"], published[-1]["keys"]) == (True, [])
+
+
+async def test_what_a_gateway_reports_is_counted_and_spends_the_budget(
+    home: Home, controller: Controller, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = Keys(database)
+    made, _ = keys.create("ci", scopes=[], endpoints=None, limits={"budget_tokens": 100}, expires_at=None, at=1)
+    published: list[dict[str, Any]] = []
+    monkeypatch.setattr(controller.link, "publish", published.append)
+    await controller.link.start()
+    try:
+        await controller.round()
+        assert published[-1]["keys"][0]["limits"] == {"budget_tokens": 100, "spent_tokens": 0}
+        record = {"key": made.id, "outcome": "ok", "prompt_tokens": 90, "completion_tokens": 20}
+        _, writer = await asyncio.open_unix_connection(str(home.gateway_socket))
+        line = {"type": "report", "replicas": {}, "records": [record, record]}
+        writer.write(json.dumps(line).encode() + b"\n")
+        async with asyncio.timeout(10):
+            while not Usage(database).all():
+                await asyncio.sleep(0.01)
+                await controller.round()
+        writer.close()
+    finally:
+        await controller.link.close()
+    assert Usage(database).all() == {made.id: Used(2, 180, 40)}
+    assert published[-1]["keys"][0]["limits"] == {"budget_tokens": 100, "spent_tokens": 100}

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from outrider.gateway import prompt
 from outrider.gateway import table as tables
 from outrider.gateway.admission import Admission, Ticket
 from outrider.gateway.demand import Demand
@@ -205,6 +206,21 @@ def test_first_come_first_served() -> None:
     assert order == [0, 1, 2]
     admission.release(tables.parse(table(["http://h:1"])).replicas["r0"])
     assert order == [0, 1, 2, 3]
+
+
+def test_what_a_replica_was_sent_before_is_no_work_again() -> None:
+    admission = Admission(rng=Random(1), later=Clock().later, wake=lambda _: None)
+    here = tables.parse(table(["http://h:1"]))
+    blocks = tuple(range(4))
+    for expected in (5000 + 7, 5000 - prompt.tokens(4) + 7):
+        asked = Demand(5000, 7, None, blocks)
+        replica = admission.take(here.endpoints["tiny"], (), asked)
+        assert replica is not None
+        assert admission.outstanding == {"r0": expected}
+        admission.progress(replica, asked)
+        assert admission.outstanding == {"r0": 6}
+        admission.release(replica, asked)
+        assert admission.outstanding == {}
 
 
 def test_endpoint_removed_while_waiting() -> None:

@@ -115,6 +115,20 @@ def test_of_several_that_were_sent_as_much_the_least_loaded() -> None:
     assert by_prefix(Demand(blocks=blocks(TEXT)), among, loads, SLACK, Random(1)) is among[1]
 
 
+def test_a_saturated_key_goes_where_its_prompt_was_read() -> None:
+    among, loads = loaded(*[0] * 8)
+    demand = Demand(affinity="conversation", blocks=blocks(TEXT))
+    home = affine(demand, among, loads, SLACK, Random(1))
+    assert home is not None
+    other = next(one for one in among if one != home)
+    loads.prefixes.remember(demand.blocks, other.id)
+    assert affine(demand, among, loads, SLACK, Random(1)) == home
+    full = named(loads, **{home.id: SLACK + 1})
+    assert affine(demand, among, full, SLACK, Random(1)) == other
+    full = named(full, **{other.id: SLACK + 1})
+    assert affine(demand, among, full, SLACK, Random(1)) not in (home, other, None)
+
+
 def test_a_replica_that_is_gone_is_not_missed() -> None:
     among, loads = loaded(7, 3)
     loads.prefixes.remember(blocks(TEXT), "long-dead")
@@ -147,6 +161,12 @@ class TestPrefixIndex:
         for name in ("a", "b", "c", "d", "b", "e"):
             index.remember([1], name)
         assert list(index.owners([1])) == [(1, ("e", "b", "d", "c"))]
+
+    def test_depth_is_of_one_replica(self) -> None:
+        index = PrefixIndex()
+        index.remember([1, 2, 3], "a")
+        index.remember([1, 2], "b")
+        assert [index.depth([1, 2, 3, 4], name) for name in ("a", "b", "c")] == [3, 2, 0]
 
     @given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from("abcdefg")), max_size=60), st.integers(1, 30))
     def test_owners_are_distinct_and_known(self, sent: list[tuple[int, str]], size: int) -> None:
@@ -184,7 +204,7 @@ def test_replicas_with_equal_ids_hash_alike_in_every_process() -> None:
     replicas = [Replica(name, "tiny", 1, "http://h:1", None, None) for name in ("a", "b", "c")]
     loads = Loads({}, {}, PrefixIndex())
     chosen = [by_key(Demand(affinity=key), replicas, loads, 0, Random(1)) for key in ("k1", "k2", "k3", "k4")]
-    assert [one.id for one in chosen if one] == ["b", "c", "a", "a"]
+    assert [one.id for one in chosen if one] == ["b", "b", "a", "c"]
 
 
 async def test_a_key_in_header_or_body_brings_requests_to_one_replica() -> None:

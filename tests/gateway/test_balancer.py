@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.gateway.balancer import Loads, candidates, free, least_outstanding, two_choices
+from outrider.gateway.balancer import Loads, candidates, least_outstanding, two_choices
 from outrider.gateway.prefixes import PrefixIndex
 from outrider.gateway.table import Endpoint, Replica, Revision
 
@@ -33,6 +33,11 @@ def loaded(*tokens: int) -> tuple[tuple[Replica, ...], Loads]:
     """Replicas with so many outstanding tokens and no request counted."""
     replicas = tuple(Replica(f"r{index}", "tiny", 1, "http://h:1", None, None) for index in range(len(tokens)))
     return replicas, Loads({}, {f"r{index}": count for index, count in enumerate(tokens)}, PrefixIndex())
+
+
+def free(replica: Replica, loads: Loads) -> bool:
+    """Whether a replica is below its capacity."""
+    return replica.capacity is None or loads.requests[replica.id] < replica.capacity
 
 
 rows = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 5), st.none() | st.integers(1, 5)), max_size=40)

@@ -44,6 +44,21 @@ async def test_errors_are_the_librarys_own() -> None:
                 await api.completions.create(model="", prompt="hi")
 
 
+async def test_over_the_limit_is_the_librarys_own_too() -> None:
+    limits = {"requests_per_minute": 1}
+    async with Standin() as engine, serving(table([engine], keys=[key("good", limits=limits)])) as served:
+        async with client(served) as api:
+            raw = await api.chat.completions.with_raw_response.create(
+                model="tiny", messages=[{"role": "user", "content": "hi"}], prompt_cache_key="session", user="me"
+            )
+            assert raw.headers["x-ratelimit-remaining-requests"] == "0"
+            with pytest.raises(openai.RateLimitError) as caught:
+                await api.chat.completions.create(model="tiny", messages=[{"role": "user", "content": "hi"}])
+        assert caught.value.code == "rate_limit_exceeded"
+        assert int(caught.value.response.headers["retry-after"]) == 60
+        assert len(engine.asked) == 1
+
+
 async def test_replica_that_dies_in_a_stream_raises() -> None:
     async def play(standin: Standin, asked: Asked, writer: asyncio.StreamWriter) -> None:
         writer.write(STREAM_HEAD + chunk(content("a")))

@@ -21,7 +21,7 @@ def test_two_texts_share_the_blocks_before_they_part(same: int, length: int) -> 
 
 
 def test_edges_are_few_and_resolve_an_eighth() -> None:
-    assert len(EDGES) == 40 and EDGES[-1] <= REACH
+    assert len(EDGES) == 52 and EDGES[-1] <= REACH
     assert all(b - a <= max(256, a / 8) for a, b in itertools.pairwise(EDGES))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from outrider.gateway import table as tables
-from outrider.gateway.table import EMPTY, InvalidTable
+from outrider.gateway.table import EMPTY, InvalidTable, Limits
 from tests.gateway.client import DIGEST, key, table
 
 
@@ -99,3 +99,36 @@ def test_broken_file(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(InvalidTable):
         tables.load(path)
+
+
+def test_limits_and_stickiness_are_read() -> None:
+    limits = {"requests_per_minute": 5, "tokens_per_minute": None, "budget_tokens": 10, "newer": 1}
+    stickiness = {"prefill_rate": 1000, "ttft_penalty": 0.25}
+    parsed = tables.parse(table(keys=[key("a", limits=limits), key("b")], stickiness=stickiness))
+    found = {one.name: one.limits for one in parsed.keys.values()}
+    assert found == {"a": Limits(requests_per_minute=5, budget_tokens=10), "b": Limits()}
+    assert found["a"].bounded and not found["b"].bounded
+    assert parsed.endpoints["tiny"].slack == 250
+    assert tables.parse(table()).endpoints["tiny"].slack == 4000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        table(keys=[key("a", limits={"requests_per_minute": 0})]),
+        table(keys=[key("a", limits={"tokens_per_minute": "many"})]),
+        table(stickiness={"prefill_rate": -1}),
+        table(stickiness={"ttft_penalty": float("nan")}),
+    ],
+)
+def test_limits_and_stickiness_that_make_no_sense(data: dict[str, Any]) -> None:
+    with pytest.raises(InvalidTable):
+        tables.parse(data)
+
+
+def test_replicas_are_grouped_by_revision_with_its_weight() -> None:
+    data = table(["http://h:1", "http://h:2", "http://h:3"])
+    data["endpoints"][0]["revisions"] = [{"number": 3, "digest": DIGEST, "weight": 5}]
+    data["replicas"][1]["revision"] = 3
+    groups = tables.parse(data).endpoints["tiny"].groups
+    assert [(weight, [one.id for one in group]) for weight, group in groups] == [(0, ["r0", "r2"]), (5, ["r1"])]

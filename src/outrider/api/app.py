@@ -16,6 +16,7 @@ from outrider.spec.home import Home
 from outrider.spec.inventory import Inventory
 from outrider.store.database import Database
 from outrider.store.keys import Keys
+from outrider.store.usage import Usage
 
 PREFIX = "/api/v1"
 
@@ -52,7 +53,7 @@ def create_app(
     for router in (
         endpoints.router(service, placement),
         catalog.router(service, inventory),
-        keys.router(Keys(database), poke),
+        keys.router(Keys(database), Usage(database), poke),
         status.router(home, controller, url=url, started_at=started_at),
     ):
         app.include_router(router, prefix=PREFIX)

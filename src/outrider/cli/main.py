@@ -26,6 +26,7 @@ _COMMANDS = {
     "deploy": ("outrider.cli.deploy", "deploy", "Deploy a serve.py as the next revision of its endpoint."),
     "recipe": ("outrider.cli.recipe", "app", "See the recipes that endpoints are planned from."),
     "key": ("outrider.cli.key", "app", "Make, list and revoke API keys."),
+    "sim": ("outrider.cli.sim", "app", "Replay traffic through routing policies, without a machine."),
     "version": ("outrider.cli.version", "version", "Print the version."),
 }
 _INTERRUPTED = 130

@@ -19,6 +19,7 @@ from outrider.control import events, table
 from outrider.control.events import Recorder
 from outrider.control.link import GatewayLink
 from outrider.control.members import Death, Member, death
+from outrider.control.metering import Metering, spent
 from outrider.control.reconcile import Activate, Drain, Kill, Remove, Seen, Start, Stop, Wanted, reconcile
 from outrider.control.summary import summarise
 from outrider.errors import OutriderError
@@ -27,8 +28,9 @@ from outrider.spec.home import Home
 from outrider.store.database import Database
 from outrider.store.endpoints import EndpointRecord, Endpoints
 from outrider.store.events import Events
-from outrider.store.keys import Keys
+from outrider.store.keys import KeyRecord, Keys
 from outrider.store.revisions import RevisionRecord, Revisions
+from outrider.store.usage import Used
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +76,8 @@ class Controller:
         self._published: dict[str, Any] | None = None
         self._poke = asyncio.Event()
         self._leaving = False
-        self.link = GatewayLink(home.gateway_socket, on_wake=lambda _: self.poke())
+        self._metering = Metering(database)
+        self.link = GatewayLink(home.gateway_socket, on_wake=lambda _: self.poke(), on_records=self._metering.take)
 
     async def run(self) -> None:
         """Adopt what is there and reconcile until :meth:`leave` was called and no replica is left."""
@@ -90,6 +93,7 @@ class Controller:
                     continue
         finally:
             await self.link.close()
+            await asyncio.to_thread(self._metering.flush)
 
     async def _guarded_round(self) -> bool:
         # A round that fails (an endpoint purged between two reads, a store that is busy) is told and made again: the
@@ -270,11 +274,12 @@ class Controller:
         return None if record.revision is None else self._revisions.get(record.name, record.revision)
 
     def _publish(self, records: list[EndpointRecord]) -> None:
+        used = self._metering.flush()
         keys = self._keys.list()
         content = table.build(
             [self._route(record) for record in records],
             self._members.values(),
-            [_table_key(key) for key in keys if key.revoked_at is None],
+            [_table_key(key, used.get(key.id, Used())) for key in keys if key.revoked_at is None],
             require_keys=bool(keys),  # the revoked count: revoking the last key must close the door, not open it
         )
         if content != self._published:
@@ -312,13 +317,13 @@ def _count(revision: RevisionRecord | None) -> int:
     return max(1, int(revision.declaration.get("server", {}).get("min_replicas", 1)))
 
 
-def _table_key(key: Any) -> dict[str, Any]:
+def _table_key(key: KeyRecord, used: Used) -> dict[str, Any]:
     return {
         "id": key.id,
         "name": key.name,
         "hash": key.hash,
         "endpoints": key.endpoints,
         "scopes": list(key.scopes),
-        "limits": dict(key.limits),
+        "limits": spent(key.limits, used),
         "expires_at": key.expires_at,
     }

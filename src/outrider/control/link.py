@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,18 @@ _LINE_LIMIT = 16 * 1024 * 1024
 
 
 class GatewayLink:
-    """Serves gateways. ``on_report`` and ``on_wake`` are called in the event loop with what a gateway sent."""
+    """Serves gateways. ``on_wake`` and ``on_records`` are called in the event loop with what a gateway sent."""
 
-    def __init__(self, path: Path, *, on_wake: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        on_wake: Callable[[str], None],
+        on_records: Callable[[Sequence[dict[str, Any]]], None] = lambda _: None,
+    ) -> None:
         self._path = path
         self._on_wake = on_wake
+        self._on_records = on_records
         self._server: asyncio.Server | None = None
         self._writers: dict[asyncio.StreamWriter, dict[str, Any]] = {}
         self._table: dict[str, Any] | None = None
@@ -80,6 +87,7 @@ class GatewayLink:
         elif kind == "report":
             replicas = message.get("replicas") or {}
             latest["report"] = replicas if isinstance(replicas, dict) else {entry["id"]: entry for entry in replicas}
+            self._on_records(message.get("records") or [])
         elif kind == "wake":
             self._on_wake(str(message["endpoint"]))
 

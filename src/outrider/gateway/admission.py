@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from random import Random
 from typing import Protocol
 
+from outrider.gateway import prompt
 from outrider.gateway.affinity import Policy, affine, share
 from outrider.gateway.balancer import Loads, candidates
 from outrider.gateway.demand import Demand
@@ -24,7 +25,8 @@ ROOM = 1024
 _HOPELESS = frozenset({"stopped", "failed"})
 
 _UNREAD = Demand()
-"""Of a request whose body is not read: one token, so that such requests are balanced by their number. Never changed."""
+_UNREAD.unread = 1
+"""Of a request whose body is not read: one token, so that such requests are balanced by their number."""
 
 
 class Timer(Protocol):
@@ -129,7 +131,7 @@ class Admission:
         load = self.loads[replica.id] - 1
         if load:
             self.loads[replica.id] = load
-            self.outstanding[replica.id] -= 1 if demand is None else demand.unread + demand.unwritten
+            self.outstanding[replica.id] -= _UNREAD.unread if demand is None else demand.unread + demand.unwritten
         else:
             del self.loads[replica.id], self.outstanding[replica.id]
         if demand is not None:
@@ -210,17 +212,23 @@ class Admission:
         if replica is None:
             return None
         self.loads[replica.id] = self.loads.get(replica.id, 0) + 1
-        self.outstanding[replica.id] = self.outstanding.get(replica.id, 0) + asked.tokens
         if demand is not None:
-            demand.unread, demand.unwritten = demand.input_tokens, demand.output_tokens
-            if demand.blocks:
-                self.prefixes.remember(demand.blocks, replica.id)
+            self._count(replica.id, demand)
+        self.outstanding[replica.id] = self.outstanding.get(replica.id, 0) + asked.unread + asked.unwritten
         return replica
 
     def _passed_over(self, endpoint: Endpoint, tried: Collection[str]) -> Collection[str]:
         """What was tried, and the suspects too where anybody else is left: a suspect is still better than nobody."""
         out = self.suspects.skipped(self._clock()).union(tried)
         return tried if all(replica.id in out for replica in endpoint.replicas) else out
+
+    def _count(self, replica: str, demand: Demand) -> None:
+        """What a request adds to a replica's tokens: of its prompt, what that replica was not sent before."""
+        demand.unread, demand.unwritten = demand.input_tokens, demand.output_tokens
+        if demand.blocks:
+            known = prompt.tokens(self.prefixes.depth(demand.blocks, replica))
+            demand.unread = max(1, demand.input_tokens - known)
+            self.prefixes.remember(demand.blocks, replica)
 
     def _admit(self, name: str) -> None:
         endpoint = self._table.endpoints.get(name)

@@ -18,6 +18,8 @@ from outrider.gateway.demand import Demand
 from outrider.gateway.table import Replica
 
 _MASK = (1 << 64) - 1
+_ODD = 0x9E3779B97F4A7C15
+"""2⁶⁴ ÷ the golden ratio: a product with it, folded, spreads a difference in any bit over all of them."""
 
 
 class Policy(Protocol):
@@ -39,12 +41,17 @@ class Policy(Protocol):
 
 
 def affine(demand: Demand, among: Sequence[Replica], loads: Loads, slack: int, rng: Random) -> Replica | None:
-    """The gateway's policy: by affinity key where there is one, else by prefix, else the least loaded."""
+    """The gateway's policy: by affinity key where there is one, else by prefix, else the least loaded.
+
+    A key whose own replica is beyond slack goes to one that was sent the beginning of its prompt, if any is within.
+    """
     if len(among) < 2:
         return among[0] if among else None
-    if demand.affinity is not None:
-        return by_key(demand, among, loads, slack, rng)
-    return by_prefix(demand, among, loads, slack, rng)
+    if demand.affinity is None:
+        return by_prefix(demand, among, loads, slack, rng)
+    home = _first(demand.affinity, among)
+    near = _near(among, loads, slack, rng)
+    return home if home in near else _first(demand.affinity, _sent(demand, near, loads) or near)
 
 
 def by_key(demand: Demand, among: Sequence[Replica], loads: Loads, slack: int, rng: Random) -> Replica | None:
@@ -56,17 +63,7 @@ def by_key(demand: Demand, among: Sequence[Replica], loads: Loads, slack: int, r
     """
     if demand.affinity is None or not among:
         return least_outstanding(among, loads, rng)
-    tokens = loads.tokens
-    limit = _least(among, loads, rng) + slack
-    place = key_hash(demand.affinity)
-    chosen, highest = None, -1
-    for replica in among:
-        if tokens.get(replica.id, 0) <= limit:
-            score = (place ^ _replica_hash(replica.id)) * 0x9E3779B97F4A7C15 & _MASK
-            score = (score ^ score >> 32) * 0xD6E8FEB86659FD93 & _MASK
-            if score > highest:
-                chosen, highest = replica, score
-    return chosen
+    return _first(demand.affinity, _near(among, loads, slack, rng))
 
 
 def by_prefix(demand: Demand, among: Sequence[Replica], loads: Loads, slack: int, rng: Random) -> Replica | None:
@@ -75,14 +72,7 @@ def by_prefix(demand: Demand, among: Sequence[Replica], loads: Loads, slack: int
     Of several that were sent as much, the least loaded. Where all of them are beyond slack, those that were sent less.
     """
     if demand.blocks and among:
-        tokens = loads.tokens
-        limit = -1
-        for _, owners in loads.prefixes.owners(demand.blocks):
-            if limit < 0:
-                limit = _least(among, loads, rng) + slack
-            held = [one for one in among if one.id in owners and tokens.get(one.id, 0) <= limit]
-            if held:
-                return held[0] if len(held) == 1 else least_outstanding(held, loads, rng)
+        among = _sent(demand, _near(among, loads, slack, rng), loads) or among
     return least_outstanding(among, loads, rng)
 
 
@@ -97,14 +87,35 @@ def share(demand: Demand, rng: Random) -> float:
     return rng.random() if demand.affinity is None else key_hash(demand.affinity) / 2**64
 
 
+def _first(key: str, among: Sequence[Replica]) -> Replica:
+    """The first of some replicas in a key's order of them."""
+    place = key_hash(key)
+    chosen, highest = among[0], -1
+    for replica in among:
+        product = (place ^ _replica_hash(replica.id)) * _ODD
+        score = (product ^ product >> 64) & _MASK
+        if score > highest:
+            chosen, highest = replica, score
+    return chosen
+
+
 @lru_cache(maxsize=4096)
 def _replica_hash(replica: str) -> int:
     return key_hash(f"replica\x00{replica}")
 
 
-def _least(among: Sequence[Replica], loads: Loads, rng: Random) -> int:
-    """Outstanding tokens of the least loaded, of many replicas that of eight drawn at random."""
+def _near(among: Sequence[Replica], loads: Loads, slack: int, rng: Random) -> Sequence[Replica]:
+    """Those within slack of the least loaded; where they are many, of the least loaded of eight drawn at random."""
     tokens = loads.tokens
-    if len(among) > SCAN_UP_TO:
-        among = rng.sample(among, SCAN_UP_TO // 2)
-    return min([tokens.get(replica.id, 0) for replica in among])
+    drawn = among if len(among) <= SCAN_UP_TO else rng.sample(among, SCAN_UP_TO // 2)
+    limit = min([tokens.get(replica.id, 0) for replica in drawn]) + slack
+    return [replica for replica in among if tokens.get(replica.id, 0) <= limit]
+
+
+def _sent(demand: Demand, near: Sequence[Replica], loads: Loads) -> Sequence[Replica]:
+    """Those that were sent the longest beginning of the prompt; none where nobody was sent any."""
+    for _, owners in loads.prefixes.owners(demand.blocks):
+        held = [replica for replica in near if replica.id in owners]
+        if held:
+            return held
+    return ()

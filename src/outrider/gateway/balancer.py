@@ -27,11 +27,6 @@ class Loads(NamedTuple):
     prefixes: PrefixIndex
 
 
-def free(replica: Replica, loads: Loads) -> bool:
-    """Whether a replica is below its capacity."""
-    return replica.capacity is None or loads.requests.get(replica.id, 0) < replica.capacity
-
-
 def candidates(endpoint: Endpoint, loads: Loads, share: float, *, tried: Collection[str] = ()) -> Sequence[Replica]:
     """The replicas that the next request of an endpoint may go to: with room, and all of one revision.
 
@@ -45,23 +40,34 @@ def candidates(endpoint: Endpoint, loads: Loads, share: float, *, tried: Collect
             up that interval in the order of their numbers, so that a shift of weight moves only as many as it must.
         tried: ids of replicas that this request has failed on.
     """
-    replicas = endpoint.replicas
+    groups = endpoint.groups
+    if len(groups) == 1:
+        return _open(groups[0][1], loads, tried)
+    left = [group for group in groups if group[0] > 0 and not all(replica.id in tried for replica in group[1])]
+    if not left:
+        left = [(1.0, replicas) for _, replicas in groups]
+    while left:
+        index, share = _draw([weight for weight, _ in left], share)
+        open_ = _open(left.pop(index)[1], loads, tried)
+        if open_:
+            return open_
+    return ()
+
+
+def _draw(weights: Sequence[float], share: float) -> tuple[int, float]:
+    """Whose interval ``share`` falls into, and where in it, as a share again: a second draw is as even as the first."""
+    position = share * sum(weights)
+    for index, weight in enumerate(weights):
+        if position < weight:
+            return index, position / weight
+        position -= weight
+    return len(weights) - 1, 0.0  # rounding
+
+
+def _open(replicas: Sequence[Replica], loads: Loads, tried: Collection[str]) -> Sequence[Replica]:
     requests = loads.requests
-    open_ = [r for r in replicas if (r.capacity is None or requests.get(r.id, 0) < r.capacity) and r.id not in tried]
-    if len(endpoint.revisions) < 2 or len(replicas) < 2:
-        return open_
-    weights = {revision.number: revision.weight for revision in endpoint.revisions if revision.weight > 0}
-    if any(replica.revision in weights for replica in replicas if replica.id not in tried):
-        open_ = [replica for replica in open_ if replica.revision in weights]
-    numbers = sorted({replica.revision for replica in open_})
-    if len(numbers) < 2:
-        return open_
-    left = share * sum(weights.get(number, 1.0) for number in numbers)
-    for number in numbers:
-        left -= weights.get(number, 1.0)
-        if left < 0:
-            break
-    return [replica for replica in open_ if replica.revision == number]
+    open_ = [r for r in replicas if r.capacity is None or requests.get(r.id, 0) < r.capacity]
+    return [replica for replica in open_ if replica.id not in tried] if tried else open_
 
 
 def least_outstanding(among: Sequence[Replica], loads: Loads, rng: Random) -> Replica | None:

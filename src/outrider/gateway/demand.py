@@ -26,8 +26,9 @@ class Demand:
         output_tokens: that the answer is expected to have.
         affinity: key of requests that belong on one replica, or None.
         blocks: hashes of the prompt's leading blocks (:class:`outrider.gateway.prompt.Prompt`).
-        unread: of the input tokens, those still counted against its replica. Kept by Admission, as is
-        unwritten: of the output tokens, those still counted.
+        unread: input tokens that its replica has yet to read: what it was sent before is not among them. Kept by
+            Admission, as is
+        unwritten: output tokens that its replica has yet to write.
     """
 
     __slots__ = ("affinity", "blocks", "input_tokens", "output_tokens", "unread", "unwritten")

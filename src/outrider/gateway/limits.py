@@ -45,17 +45,20 @@ class Bucket(NamedTuple):
 
     def now(self, at: float) -> Bucket:
         """The same bucket later."""
-        filled = self.level + max(0.0, at - self.at) * self.per_minute / _MINUTE
-        return Bucket(self.per_minute, min(float(self.per_minute), filled), max(at, self.at))
+        if at <= self.at:
+            return self
+        filled = self.level + (at - self.at) * self.per_minute / _MINUTE
+        return Bucket(self.per_minute, filled if filled < self.per_minute else float(self.per_minute), at)
 
     def less(self, amount: float) -> Bucket:
         """With so much taken out, or with a negative amount put back."""
-        return self._replace(level=min(float(self.per_minute), self.level - amount))
+        level = self.level - amount
+        return Bucket(self.per_minute, level if level < self.per_minute else float(self.per_minute), self.at)
 
     def wait(self, amount: float) -> float:
         """Seconds until so much can be taken; what exceeds the whole bucket can be taken when it is full."""
-        missing = min(amount, float(self.per_minute)) - self.level
-        return max(0.0, missing) * _MINUTE / self.per_minute
+        missing = (amount if amount < self.per_minute else self.per_minute) - self.level
+        return missing * _MINUTE / self.per_minute if missing > 0 else 0.0
 
 
 class Claim(NamedTuple):
@@ -120,11 +123,13 @@ class Meters:
             raise _spent(key, budget)
         requests = None if meter.requests is None else meter.requests.now(now)
         used = None if meter.tokens is None else meter.tokens.now(now)
-        wait = max(requests.wait(1) if requests else 0.0, used.wait(tokens) if used else 0.0)
+        wait = requests.wait(1) if requests is not None else 0.0
+        if used is not None and (longer := used.wait(tokens)) > wait:
+            wait = longer
         if wait:
             raise _reached(key, requests, used, tokens, wait)
-        meter.requests = requests.less(1) if requests else None
-        meter.tokens = used.less(tokens) if used else None
+        meter.requests = requests.less(1) if requests is not None else None
+        meter.tokens = used.less(tokens) if used is not None else None
         meter.spent += tokens
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers(meter.requests, meter.tokens))
         return Claim(key.id, tokens, lines.encode("ascii"))
@@ -166,6 +171,8 @@ def headers(requests: Bucket | None, tokens: Bucket | None) -> list[tuple[str, s
 
 def span(seconds: float) -> str:
     """A duration as OpenAI writes it: ``20ms``, ``1.5s``, ``6m0s``."""
+    if not seconds:
+        return "0s"
     milliseconds = ceil(seconds * 1000 - 1e-6)
     if milliseconds < 1000:
         return f"{milliseconds}ms" if milliseconds else "0s"

@@ -44,6 +44,13 @@ class PrefixIndex:
                 last = found
                 yield depth, found
 
+    def depth(self, blocks: Sequence[int], replica: str) -> int:
+        """How many leading blocks a replica was sent before."""
+        for depth, owners in self.owners(blocks):
+            if replica in owners:
+                return depth
+        return 0
+
     def remember(self, blocks: Sequence[int], replica: str) -> None:
         """A replica was sent a prompt with these leading blocks."""
         fresh: tuple[str, ...] = (replica,)
@@ -51,7 +58,10 @@ class PrefixIndex:
         before: tuple[str, ...] | None = None
         young, old = self._young, self._old
         for block in blocks:
-            found = young.get(block) or old.get(block)
+            found = young.get(block)
+            if found is not None and found is before is after:
+                continue  # nothing to change, as for most blocks of a conversation that goes on
+            found = found or old.get(block)
             if found is None:
                 young[block] = fresh
                 continue

@@ -107,7 +107,10 @@ def error_event(error: dict[str, Any], target: str) -> bytes:
             look at the name of an event, the other ones of OpenAI at the field ``error``.
     """
     if target == "/v1/messages":
-        data = {"type": "error", "error": {"type": _ANTHROPIC.get(error["type"], "api_error"), "message": error["message"]}}
+        data = {
+            "type": "error",
+            "error": {"type": _ANTHROPIC.get(error["type"], "api_error"), "message": error["message"]},
+        }
         name = b"event: error\n"
     else:
         named = target == "/v1/responses"

@@ -67,8 +67,8 @@ class Limits:
     @property
     def bounded(self) -> bool:
         """Whether there is any bound at all."""
-        return any(
-            limit is not None for limit in (self.requests_per_minute, self.tokens_per_minute, self.budget_tokens)
+        return (
+            self.requests_per_minute is not None or self.tokens_per_minute is not None or self.budget_tokens is not None
         )
 
 
@@ -117,6 +117,8 @@ class Endpoint:
         reason: why it is in that state, or None.
         max_concurrency: capacity of a replica that names none.
         slack: outstanding tokens of :class:`Stickiness`.
+        groups: the replicas by revision, in the order of their numbers, each with the revision's weight. Made once a
+            table, since every request asks for it.
     """
 
     name: str
@@ -129,6 +131,15 @@ class Endpoint:
     max_concurrency: int | None
     replicas: tuple[Replica, ...] = ()
     slack: int = Stickiness().slack
+    groups: tuple[tuple[float, tuple[Replica, ...]], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        weights = {revision.number: max(0.0, revision.weight) for revision in self.revisions}
+        members: dict[int, list[Replica]] = {}
+        for replica in self.replicas:
+            members.setdefault(replica.revision, []).append(replica)
+        groups = tuple((weights.get(number, 0.0), tuple(members[number])) for number in sorted(members))
+        object.__setattr__(self, "groups", groups)
 
     def revision(self, number: int) -> Revision | None:
         """The revision of that number, if it is in the table."""
@@ -286,4 +297,7 @@ def _key(entry: Mapping[str, Any]) -> Key:
 
 def _limits(entry: Mapping[str, Any]) -> Limits:
     names = ("requests_per_minute", "tokens_per_minute", "budget_tokens", "spent_tokens")
-    return Limits(**{name: int(entry[name]) for name in names if entry.get(name) is not None})
+    given = {name: int(entry[name]) for name in names if entry.get(name) is not None}
+    if any(given.get(name, 1) < 1 for name in names[:2]):
+        raise ValueError(f"limits {given}: less than one a minute")
+    return Limits(**given)

@@ -66,3 +66,12 @@ keys = Table(
     Column("expires_at", BigInteger),
     Column("revoked_at", BigInteger),
 )
+
+key_usage = Table(
+    "key_usage",
+    metadata,
+    Column("key", String(32), primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+)

@@ -1,0 +1,1 @@
+"""Plans past this machine: the gateway's own routing, driven by a trace over simulated replicas."""
