@@ -136,7 +136,7 @@ class Exchange:
         self._gateway.budget(endpoint.name).request(clock)
         limit = timeouts.wanted(call.header(timeouts.HEADER))
         if limit is not None:
-            self._limit = self._gateway.loop.call_later(limit, self._over_limit, limit)
+            self._limit = self._gateway.later(limit, lambda: self._over_limit(limit))
         asks = (
             facts is not None and facts.stream and not facts.include_usage and route.target in routes.USAGE_ON_REQUEST
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,14 +12,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from outrider.gateway import admission, listening, table
+from outrider.gateway import admission, halfopen, listening, table
 from outrider.gateway.admission import Admission, Timer
 from outrider.gateway.limits import Meters
 from outrider.gateway.numbers import Numbers
 from outrider.gateway.retries import RetryBudget
-from outrider.gateway.server import KEEP_ALIVE, Client
+from outrider.gateway.server import Client
 from outrider.gateway.table import EMPTY, InvalidTable, Replica, Table
 from outrider.gateway.timeouts import Timeouts
+from outrider.gateway.tunnel import Tunnel
 from outrider.gateway.upstream import Pool
 
 _log = logging.getLogger(__name__)
@@ -73,7 +75,7 @@ class Gateway:
         self.body_limit = body_limit
         self.numbers = Numbers()
         self.limits = Meters()
-        self.clients: set[Client] = set()
+        self.clients: set[Client | Tunnel] = set()
         self.table: Table = EMPTY
         self.connected = False
         self.admission = Admission(
@@ -116,13 +118,14 @@ class Gateway:
             budget = self._budgets[endpoint] = RetryBudget()
         return budget
 
-    async def start(self, host: str, port: int, *, beside: bool = False) -> int:
+    async def start(self, host: str, port: int, *, beside: bool = False, tls: ssl.SSLContext | None = None) -> int:
         """Serve from the saved table, and say on which port (``port`` 0 takes a free one).
 
         Args:
             host: to listen on.
             port: to listen on.
             beside: whether another gateway may listen there, too: the one that this one replaces.
+            tls: what clients speak TLS with; None for plain HTTP.
 
         Raises:
             PortTaken, PermissionRefused
@@ -132,8 +135,10 @@ class Gateway:
             if port and not beside:
                 listening.probe(host, port)
             self._server = await self.loop.create_server(
-                lambda: Client(self), host, port, backlog=_BACKLOG, reuse_port=True
+                lambda: Client(self), host, port, backlog=_BACKLOG, reuse_port=True, ssl=tls
             )
+        for one in self._server.sockets:
+            halfopen.watch(one)
         self.sweep()
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -185,7 +190,7 @@ class Gateway:
                 _log.error("table not saved to %s: %s", self._table_file, error.strerror)
         return True
 
-    def leave(self, client: Client) -> None:
+    def leave(self, client: Client | Tunnel) -> None:
         """A client connection has closed."""
         self.clients.discard(client)
         if self._stopping and not self.clients:
@@ -226,12 +231,12 @@ class Gateway:
             self.use(saved.raw, save=False)
 
     def sweep(self) -> None:
-        """Close what has been silent for too long: one timer for all connections, not one for each."""
+        """End what takes too long, close what is silent for too long: one timer for all connections, not one for each."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        oldest = self.clock() - KEEP_ALIVE
-        for client in [client for client in self.clients if client.idle and client.active_at < oldest]:
-            client.close()
+        now = self.clock()
+        for client in list(self.clients):
+            client.tick(now)
         for pool in self._pools.values():
             pool.prune()
         self._sweeper = self.loop.call_later(_SWEEP, self.sweep)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from outrider.gateway.server import Client
 
 QUIET = 5.0
-"""Seconds in which nothing is sent: most waits are over by then, and their clients get a status that they can act on."""
+"""Seconds in which nothing is sent: most waits are over by then, and a client can act on a status of its own."""
 
 EVERY = 5.0
 """Seconds between comments: proxies and clients that watch for silence take from 15 s on, mostly."""

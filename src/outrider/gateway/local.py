@@ -24,6 +24,9 @@ def answer(gateway: Gateway, route: Route, presented: bytes | None) -> Response:
         return responses.ok(gateway.health())
     if route.place is Place.METRICS:
         return Response(200, gateway.exposition().encode(), exposition.CONTENT_TYPE)
+    if route.place is Place.REALTIME:
+        upgrade = (("upgrade", "websocket"),)
+        return responses.error(426, "The realtime API is a WebSocket", code="upgrade_required", headers=upgrade)
     try:
         endpoints = auth.visible(gateway.table, presented, gateway.now())
     except AccessDenied as error:

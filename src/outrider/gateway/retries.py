@@ -71,7 +71,7 @@ class RetryBudget:
         second = int(now)
         if second != self._second:
             if any(self._seconds):
-                self._past.append((self._second, *self._seconds))
+                self._past.append((self._second, self._seconds[0], self._seconds[1]))
             self._second, self._seconds = second, [0, 0]
         while self._past and self._past[0][0] <= second - WINDOW:
             _, requests, retries = self._past.popleft()

@@ -1,4 +1,4 @@
-"""Which replicas did not let themselves be connected to, and until when they are passed over. Pure: time is an argument.
+"""Which replicas could not be connected to, and until when they are passed over. Pure: time is an argument.
 
 The table says who should be there; this says who was not, until the next table. A replica that cannot be connected to
 is skipped for half a second, then tried by one request, then for twice as long, and so on until a connect works.
