@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 RESULTS = Path(__file__).with_name("results") / "memory.json"
-_STREAM_CHUNKS = 20_000
+_STREAM_CHUNKS = 1_000_000
 _READ, _EVERY, _HELD = 1024, 1.0, 10.0
 """Bytes a reader takes, seconds between two times, and seconds until memory is read."""
 _STEP = 5.0

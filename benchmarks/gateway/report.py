@@ -193,12 +193,13 @@ _COLUMNS = (
 
 
 def show(data: Mapping[str, Any], console: Console) -> None:
-    """Print rows and ratios."""
+    """Print rows and ratios, at least 100 columns wide: a number cut off is none."""
+    console.width = max(100, console.width)
     table = Table(title=f"Medians of {data['rounds']} rounds, {data['seconds']:g} s each")
     table.add_column("load", no_wrap=True)
     table.add_column("peer", no_wrap=True)
     for title, _, _ in _COLUMNS:
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)
     table.add_column("failed", justify="right")
     previous = None
     for row in sorted(data["rows"], key=lambda row: _order(data, row)):

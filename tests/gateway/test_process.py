@@ -37,6 +37,7 @@ async def started(*arguments: str, port: int = 0) -> AsyncIterator[tuple[asyncio
         if process.returncode is None:
             process.kill()
             await process.wait()
+        await process.stderr.read()  # to its end: workers, where it had any, are gone then, too
 
 
 async def test_serves_the_saved_table_and_finishes_on_sigterm(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """``python -m outrider.gateway``: one gateway process.
 
 Serves from the saved table at once, before the controller answers. SIGTERM and SIGINT finish what is in flight.
-``--replace PID`` takes over from a running gateway: it listens beside it and then tells it to finish. A fault of the
-machine is one line on standard error and the exit code of its error class.
+``--replace PID`` takes over from a running gateway: it listens beside it and then tells it to finish. ``--workers N``
+serves with N processes; limits of keys then hold for each of them. A fault of the machine is one line on standard error
+and the exit code of its error class.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from pathlib import Path
 import uvloop
 
 from outrider.errors import OutriderError
+from outrider.gateway import listening
 from outrider.gateway.gateway import LAST_CALL, Gateway
 from outrider.gateway.link import Link
+from outrider.gateway.workers import Worker, Workers
 
 _COLLECT_AFTER = 20_000
 """Objects made and not freed between two collections (Python: 700). Pauses stay below 1 ms: there is little to find."""
@@ -45,37 +48,80 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="PID",
         help="process id of the gateway on that port that this one takes over from",
     )
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    if options.workers < 1:
+        parser.error("--workers is at least 1")
+    try:
+        return _share(options) if options.workers > 1 else _work(options, options.port)
+    except OutriderError as error:
+        print(f"outrider gateway: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _share(options: argparse.Namespace) -> int:
+    """The parent of several workers. It holds the port and does nothing else.
+
+    Raises:
+        PortTaken, PermissionRefused
+    """
+    with listening.refusals(options.host, options.port):
+        if options.port and options.replace is None:
+            listening.probe(options.host, options.port)
+        place = listening.reserve(options.host, options.port)
+    with place:
+        port = place.getsockname()[1]
+        return Workers(
+            options.workers, lambda worker: _work(options, port, worker), lambda: _take_over(options.replace)
+        ).run()
+
+
+def _work(options: argparse.Namespace, port: int, worker: Worker | None = None) -> int:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(options))
+            runner.run(_serve(options, port, worker))
     except OutriderError as error:
         print(f"outrider gateway: {error}", file=sys.stderr)
         return error.exit_code
     return 0
 
 
-async def _serve(options: argparse.Namespace) -> None:
+def _take_over(pid: int | None) -> None:
+    """Whoever listened here before may finish."""
+    if pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
+
+async def _serve(options: argparse.Namespace, port: int, worker: Worker | None) -> None:
     host, controller = options.host, options.controller
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     _spare_collector()
-    gateway = Gateway(table_file=options.table)
-    port = await gateway.start(host, options.port, beside=options.replace is not None)
+    gateway = Gateway(table_file=options.table, shared=worker.loads if worker is not None else None)
+    port = await gateway.start(
+        host, port, beside=worker is not None, replaces=worker is None and options.replace is not None
+    )
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     _log.info("listening on %s, table version %d", url, gateway.table.version)
-    if options.replace is not None:
-        with suppress(ProcessLookupError):
-            os.kill(options.replace, signal.SIGTERM)
+    if worker is None:
+        _take_over(options.replace)
+    else:
+        os.write(worker.ready, b".")
+        loop.add_reader(worker.lifeline, stop.set)
     linking = None
     if controller is not None:
         link = Link(gateway, controller, url)
         gateway.wake = link.wake
         linking = asyncio.ensure_future(link.run())
     await stop.wait()
+    if worker is not None:
+        loop.remove_reader(worker.lifeline)
     await gateway.stop(last_call=LAST_CALL)
     if linking is not None:
         linking.cancel()

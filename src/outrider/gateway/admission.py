@@ -10,6 +10,7 @@ from typing import Protocol
 from outrider.gateway import prompt
 from outrider.gateway.affinity import Policy, affine, share
 from outrider.gateway.balancer import Loads, candidates
+from outrider.gateway.counts import Column
 from outrider.gateway.demand import Demand
 from outrider.gateway.prefixes import PrefixIndex
 from outrider.gateway.room import Room
@@ -21,6 +22,9 @@ DEADLINE = 30.0
 
 ROOM = 1024
 """Requests held per endpoint: each holds its body, so the bound is one on memory."""
+
+_LOOK = 0.02
+"""Seconds between two looks at what other workers have freed, while somebody waits."""
 
 _HOPELESS = frozenset({"stopped", "failed"})
 
@@ -82,6 +86,7 @@ class Admission:
         deadline: seconds a request may wait (:data:`DEADLINE`).
         room: requests that may wait per endpoint (:data:`ROOM`).
         policy: chooses among the replicas with room.
+        shared: requests in flight over all workers, where there are several; ``loads`` has this one's.
     """
 
     def __init__(
@@ -94,12 +99,15 @@ class Admission:
         deadline: float = DEADLINE,
         room: int = ROOM,
         policy: Policy = affine,
+        shared: Column | None = None,
     ) -> None:
         self.loads: dict[str, int] = {}
         self.outstanding: dict[str, int] = {}
         self.prefixes = PrefixIndex()
         self.suspects = Suspects()
-        self._known = Loads(self.loads, self.outstanding, self.prefixes)
+        self._shared = shared
+        self._looking = False
+        self._known = Loads(self.loads if shared is None else shared, self.outstanding, self.prefixes)
         self._policy = policy
         self._rng = rng
         self._later = later
@@ -128,6 +136,8 @@ class Admission:
 
     def release(self, replica: Replica, demand: Demand | None = None) -> None:
         """A request has left a replica; the first who waits gets its place. ``demand`` as it was taken with."""
+        if self._shared is not None:
+            self._shared.add(replica.id, -1)
         load = self.loads[replica.id] - 1
         if load:
             self.loads[replica.id] = load
@@ -175,6 +185,9 @@ class Admission:
             out.end()
             out.on_refused(full)
         if wakes:
+            if self._shared is not None and not self._looking:
+                self._looking = True
+                self._later(_LOOK, self._look)
             self._wake(endpoint.name)
         return ticket
 
@@ -212,6 +225,8 @@ class Admission:
         if replica is None:
             return None
         self.loads[replica.id] = self.loads.get(replica.id, 0) + 1
+        if self._shared is not None:
+            self._shared.add(replica.id, 1)
         if demand is not None:
             self._count(replica.id, demand)
         self.outstanding[replica.id] = self.outstanding.get(replica.id, 0) + asked.unread + asked.unwritten
@@ -230,9 +245,17 @@ class Admission:
             demand.unread = max(1, demand.input_tokens - known)
             self.prefixes.remember(demand.blocks, replica)
 
+    def _look(self) -> None:
+        """Admit who can be, and look again while somebody waits: another worker's request may have ended."""
+        for name in list(self._rooms):
+            self._admit(name)
+        self._looking = bool(self._rooms)
+        if self._looking:
+            self._later(_LOOK, self._look)
+
     def _admit(self, name: str) -> None:
         endpoint = self._table.endpoints.get(name)
-        if endpoint is None:
+        if endpoint is None or name not in self._rooms:
             return
         for ticket in self._rooms[name].returned:
             if ticket.live:  # an earlier one's callback may have closed this one's client

@@ -14,6 +14,7 @@ from typing import Any
 
 from outrider.gateway import admission, halfopen, listening, table
 from outrider.gateway.admission import Admission, Timer
+from outrider.gateway.counts import Column
 from outrider.gateway.limits import Meters
 from outrider.gateway.numbers import Numbers
 from outrider.gateway.retries import RetryBudget
@@ -36,7 +37,8 @@ LAST_CALL = 1.0
 client never has a request on its way to a connection that was just closed."""
 
 _SWEEP = 1.0
-_LAST_TURNS = 4
+_LAST_ACCEPT = 0.1
+"""Seconds that a stopping process goes on accepting: longer than a handshake takes that had begun before."""
 _BACKLOG = 2048
 
 
@@ -53,6 +55,7 @@ class Gateway:
         deadline: seconds a request may wait for a replica.
         timeouts: of requests.
         later: ``loop.call_later``.
+        shared: counts of requests in flight that several workers share, or None for one worker.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Gateway:
         deadline: float = admission.DEADLINE,
         timeouts: Timeouts | None = None,
         later: Callable[[float, Callable[[], None]], Timer] | None = None,
+        shared: Column | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.later = later or self.loop.call_later
@@ -79,7 +83,12 @@ class Gateway:
         self.table: Table = EMPTY
         self.connected = False
         self.admission = Admission(
-            rng=rng or Random(), later=self.later, clock=clock, wake=lambda name: self.wake(name), deadline=deadline
+            rng=rng or Random(),
+            later=self.later,
+            clock=clock,
+            wake=lambda name: self.wake(name),
+            deadline=deadline,
+            shared=shared,
         )
         self.wake = wake
         self._wall = wall
@@ -118,13 +127,22 @@ class Gateway:
             budget = self._budgets[endpoint] = RetryBudget()
         return budget
 
-    async def start(self, host: str, port: int, *, beside: bool = False, tls: ssl.SSLContext | None = None) -> int:
+    async def start(
+        self,
+        host: str,
+        port: int,
+        *,
+        beside: bool = False,
+        replaces: bool = False,
+        tls: ssl.SSLContext | None = None,
+    ) -> int:
         """Serve from the saved table, and say on which port (``port`` 0 takes a free one).
 
         Args:
             host: to listen on.
             port: to listen on.
-            beside: whether another gateway may listen there, too: the one that this one replaces.
+            beside: whether other workers of this gateway listen there, too.
+            replaces: whether one other gateway does, which this one takes over from: it gets no more connections.
             tls: what clients speak TLS with; None for plain HTTP.
 
         Raises:
@@ -132,11 +150,13 @@ class Gateway:
         """
         self._load()
         with listening.refusals(host, port):
-            if port and not beside:
+            if port and not beside and not replaces:
                 listening.probe(host, port)
             self._server = await self.loop.create_server(
                 lambda: Client(self), host, port, backlog=_BACKLOG, reuse_port=True, ssl=tls
             )
+            if replaces:
+                listening.steer(self._server.sockets[0])
         for one in self._server.sockets:
             halfopen.watch(one)
         self.sweep()
@@ -148,8 +168,8 @@ class Gateway:
         ``last_call``: seconds until connections on which nothing is in flight are closed (:data:`LAST_CALL`).
         """
         self._stopping = True
-        for _ in range(_LAST_TURNS):
-            await asyncio.sleep(0)  # take in whoever has connected already: closing the socket would reset them
+        if last_call:
+            await asyncio.sleep(_LAST_ACCEPT)  # take in who is connecting: closing the socket would reset them
         if self._server is not None:
             self._server.close()
         if self._sweeper is not None:
