@@ -81,7 +81,7 @@ class Exchange:
             except (AccessDenied, InvalidBody) as error:
                 self._reply(responses.from_error(error))
         else:
-            self._reply(local.answer(self._gateway, route, self._presented()))
+            self._reply(local.answer(self._gateway, route, call, self._presented(), self._client.peer))
 
     def client_gone(self) -> None:
         """The client has closed: whatever is under way for it is cancelled."""

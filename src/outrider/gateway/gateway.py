@@ -251,7 +251,7 @@ class Gateway:
             self.use(saved.raw, save=False)
 
     def sweep(self) -> None:
-        """End what takes too long, close what is silent for too long: one timer for all connections, not one for each."""
+        """End what takes too long and close what is silent: one timer for all connections, not one for each."""
         if self._sweeper is not None:
             self._sweeper.cancel()
         now = self.clock()

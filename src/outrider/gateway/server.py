@@ -217,6 +217,12 @@ class Client(asyncio.Protocol):
         if self._exchange is None and not self._queue:
             self.close()
 
+    @property
+    def peer(self) -> str:
+        """Address of who has connected."""
+        name = self.transport.get_extra_info("peername") if self.transport is not None else None
+        return str(name[0]) if name else ""
+
     def tick(self, now: float) -> None:
         """Time has passed: end what takes too long, on either side."""
         timeouts, silent = self._gateway.timeouts, now - self.active_at
