@@ -292,10 +292,11 @@ def _listens(pid: int, port: int, workers: int) -> bool:
     try:
         process = psutil.Process(pid)
         among = [process] if workers == 1 else process.children()
-        found = [one for each in among for one in each.net_connections(kind="tcp")]
+        found = [each.net_connections(kind="tcp") for each in among]
     except psutil.Error:
         return False
-    return sum(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in found) >= workers
+    listening = [any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in each) for each in found]
+    return sum(listening) >= workers
 
 
 def _answers_unix(path: Path) -> bool:
