@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -225,13 +226,13 @@ async def test_a_stream_that_stands_still_ends_with_an_error_event() -> None:
     async with (
         Standin(play=play) as engine,
         serving(table([engine]), clock=lambda: now[0], timeouts=timeouts) as served,
+        served.wire() as wire,
     ):
-        async with served.wire() as wire:
-            await wire.send(chat(stream=True))
-            await wire.reader.readuntil(content("a"))
-            now[0] += 11
-            served.gateway.sweep()
-            assert b'"timeout"' in await wire.reader.read()
+        await wire.send(chat(stream=True))
+        await wire.reader.readuntil(content("a"))
+        now[0] += 11
+        served.gateway.sweep()
+        assert b'"timeout"' in await wire.reader.read()
 
 
 async def test_a_client_that_reads_nothing_is_cut_off() -> None:
@@ -271,26 +272,25 @@ async def test_the_clients_own_limit_while_it_waits() -> None:
 
 async def test_slow_head_and_slow_body_are_408() -> None:
     now = [100.0]
-    async with serving(table(), clock=lambda: now[0]) as served:
-        async with served.wire() as slow, served.wire() as stuck:
-            await slow.send(b"GET /healthz HTTP/1.1\r\n")
-            await stuck.send(chat()[:-5])
-            await until(lambda: len(served.gateway.clients) == 2 and all(one.active_at for one in clients(served)))
-            await until(lambda: [one._head_bytes > 0 or one._in_body for one in clients(served)] == [True, True])
-            now[0] += 29
-            await slow.send(b"X: ")
-            await until(lambda: any(one.active_at == now[0] for one in clients(served)))
-            served.gateway.sweep()
-            now[0] += 2
-            served.gateway.sweep()
-            reply = await slow.reply()
-            assert (reply.status, reply.json()["error"]["code"]) == (408, "request_timeout")
-            now[0] += 30
-            served.gateway.sweep()
-            assert (await stuck.reply()).status == 408
+    async with serving(table(), clock=lambda: now[0]) as served, served.wire() as slow, served.wire() as stuck:
+        await slow.send(b"GET /healthz HTTP/1.1\r\n")
+        await stuck.send(chat()[:-5])
+        await until(lambda: len(served.gateway.clients) == 2)
+        await until(lambda: [one._head_bytes > 0 or one._in_body for one in clients(served)] == [True, True])
+        now[0] += 29
+        await slow.send(b"X: ")
+        await until(lambda: any(one.active_at == now[0] for one in clients(served)))
+        served.gateway.sweep()
+        now[0] += 2
+        served.gateway.sweep()
+        reply = await slow.reply()
+        assert (reply.status, reply.json()["error"]["code"]) == (408, "request_timeout")
+        now[0] += 30
+        served.gateway.sweep()
+        assert (await stuck.reply()).status == 408
 
 
-def clients(served: Served) -> list[object]:
+def clients(served: Served) -> list[Any]:
     """Connections, as they are inside."""
     return list(served.gateway.clients)
 

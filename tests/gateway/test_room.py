@@ -96,7 +96,7 @@ def test_nobody_is_lost_and_the_bound_holds(steps: list[tuple[str, str, int]]) -
                 del here[out]
         elif step == "serve" and (first := room.first) is not None:
             room.leave(first, served=True)
-            assert [one for one in here if here[one] == here[first] and one not in room.returned][0] == first
+            assert next(one for one in here if here[one] == here[first] and one not in room.returned) == first
             del here[first]
         elif step == "leave" and here:
             one = sorted(here)[tokens % len(here)]

@@ -24,7 +24,7 @@ class Echo:
 
     async def __aenter__(self) -> Echo:
         self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
-        self.url = "http://127.0.0.1:{}".format(self.server.sockets[0].getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
