@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
-.PHONY: demo test lint format types layers pytest openapi bench-capacity bench-gateway bench-routing clean
+.PHONY: demo test lint format types layers pytest openapi bench-capacity bench-gateway bench-gateway-memory bench-routing clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -36,6 +36,10 @@ bench-capacity: $(STAMP)
 bench-gateway: $(STAMP) $(PEERS)/.installed
 	$(BIN)/python -m benchmarks.gateway
 	$(PEERS)/bin/python -m benchmarks.gateway.plot
+	$(BIN)/python -m benchmarks.gateway.page
+
+bench-gateway-memory: $(STAMP)
+	$(BIN)/python -m benchmarks.gateway.memory
 	$(BIN)/python -m benchmarks.gateway.page
 
 # HAProxy comes from the system: apt-get install haproxy

@@ -28,7 +28,7 @@ from rich.progress import Progress
 
 RESULTS = Path(__file__).with_name("results") / "memory.json"
 _STREAM_CHUNKS = 1_000_000
-_READ, _EVERY, _HELD = 1024, 1.0, 10.0
+_READ, _EVERY, _HELD = 1024, 1.0, 30.0
 """Bytes a reader takes, seconds between two times, and seconds until memory is read."""
 _STEP = 5.0
 

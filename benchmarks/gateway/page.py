@@ -1,4 +1,4 @@
-"""The gateway's part of ``docs/performance.md``, written from ``results/latest.json``.
+"""The gateway's part of ``docs/performance.md``, written from ``results/latest.json`` and ``results/memory.json``.
 
     python -m benchmarks.gateway.page
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 RESULT = Path(__file__).with_name("results") / "latest.json"
+MEMORY = RESULT.with_name("memory.json")
 PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 BEGIN, END = "<!-- gateway results: begin -->", "<!-- gateway results: end -->"
 
@@ -73,6 +74,17 @@ def section(data: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def memory(data: Mapping[str, Any]) -> str:
+    """What was found of memory, in Markdown."""
+    readings, readers = data["requests"], data["readers"]
+    sizes = [one["memory_mb"] for one in readings]
+    return (
+        f"Resident memory: {sizes[0]:.1f} MB after the first second, {sizes[-1]:.1f} MB after "
+        f"{readings[-1]['answered']:,.0f} requests, between them at most {max(sizes):.1f} MB. "
+        f"{readers['readers']:,.0f} slow readers: {readers['grown_mb']:+.1f} MB, {readers['kb_a_reader']:.1f} kB each."
+    )
+
+
 def _row(row: Mapping[str, Any]) -> str:
     cells = [
         _number(row["requests_per_second"]),
@@ -91,12 +103,13 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def rewritten(page: str, data: Mapping[str, Any]) -> str:
-    """The page with the section of this result between its marks."""
+def current(page: str) -> str:
+    """The page with what the result files say between its marks."""
+    text = f"{section(json.loads(RESULT.read_text()))}\n\n{memory(json.loads(MEMORY.read_text()))}"
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{section(data)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(rewritten(PAGE.read_text(), json.loads(RESULT.read_text())))
+    PAGE.write_text(current(PAGE.read_text()))

@@ -91,8 +91,13 @@ def test_the_gateway_is_renewed_under_load(outrider: Outrider) -> None:
         finally:
             over.set()
         assert asking.result() > 0
-    assert outrider.pid("gateway") != first
+    second = outrider.pid("gateway")
+    assert second != first
     outrider.run("up")  # finds the new one
+    assert outrider.pid("gateway") == second
+    outrider.run("up", "--renew-gateway", "--workers", "2")
+    until(lambda: len(psutil.Process(outrider.pid("gateway")).children()) == 2)
+    assert _answers(outrider, status=404)
 
 
 def test_a_restart_that_fails_is_tried_again(outrider: Outrider, tmp_path: Path) -> None:

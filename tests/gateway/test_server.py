@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 
 import pytest
 
@@ -220,3 +222,20 @@ async def test_stop_finishes_what_is_in_flight() -> None:
         reply = await busy.reply()
         assert (reply.status, reply.headers["connection"]) == (200, "close")
         await stopping
+
+
+async def test_closed_connections_are_freed_without_the_collector() -> None:
+    async with Standin() as engine, serving(table([engine])) as served:
+        gc.disable()
+        try:
+            async with served.wire() as wire:
+                await wire.send(chat())
+                assert (await wire.reply()).status == 200
+                (one,) = served.gateway.clients
+                (other,) = served.gateway.pool(served.gateway.table.replicas["r0"])._idle
+                client, connection = weakref.ref(one), weakref.ref(other)
+                del one, other
+            served.gateway.use(table())
+            await until(lambda: client() is None and connection() is None)
+        finally:
+            gc.enable()

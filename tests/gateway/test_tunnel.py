@@ -100,9 +100,12 @@ async def test_bytes_sent_ahead_arrive() -> None:
 
 async def test_a_refusal_of_the_replica_passes() -> None:
     refusal = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
-    async with Echo(refusal) as echo, serving(table([echo.url], name="ws", task="custom")) as served:
-        async with served.wire() as wire:
-            assert (await opened(wire, "/e/ws/")).startswith(b"HTTP/1.1 403 ")
+    async with (
+        Echo(refusal) as echo,
+        serving(table([echo.url], name="ws", task="custom")) as served,
+        served.wire() as wire,
+    ):
+        assert (await opened(wire, "/e/ws/")).startswith(b"HTTP/1.1 403 ")
 
 
 async def test_no_upgrade_without_a_key() -> None:
@@ -138,13 +141,17 @@ async def test_realtime_without_an_upgrade_says_what_is_missing() -> None:
 
 
 async def test_a_tunnel_counts_against_capacity() -> None:
-    async with Echo() as echo, serving(table([echo.url], name="ws", task="custom", capacity=1)) as served:
-        async with served.wire() as first, served.wire() as second:
-            await opened(first, "/e/ws/")
-            await second.send(get("/e/ws/", *UPGRADE))
-            await until(lambda: served.gateway.admission.waiting() == {"ws": 1})
-            first.close()
-            assert (await second.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+    async with (
+        Echo() as echo,
+        serving(table([echo.url], name="ws", task="custom", capacity=1)) as served,
+        served.wire() as first,
+        served.wire() as second,
+    ):
+        await opened(first, "/e/ws/")
+        await second.send(get("/e/ws/", *UPGRADE))
+        await until(lambda: served.gateway.admission.waiting() == {"ws": 1})
+        first.close()
+        assert (await second.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
 
 
 async def test_dead_replica_is_502_and_a_waiting_client_may_leave() -> None:

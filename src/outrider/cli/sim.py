@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from outrider.cli.terminal import console, say, show_json, show_table
+from outrider.errors import UsageError
 
 if TYPE_CHECKING:
     from outrider.sim.routing import Outcome, Scene
@@ -29,12 +31,15 @@ def route(
     trace: Annotated[Path, typer.Option(help="JSONL file of requests (docs/reference/trace.md).")],
     replicas: Annotated[int, typer.Option(min=1, max=1024, help="Replicas.")] = 4,
     policy: Annotated[list[str] | None, typer.Option(help="Only this policy; repeatable. Default: all.")] = None,
-    prefill_rate: Annotated[float, typer.Option(min=1, help="Prompt tokens a second a replica reads.")] = 8000.0,
-    itl: Annotated[float, typer.Option(min=0, help="Seconds a token of an answer.")] = 0.012,
+    prefill_rate: Annotated[
+        float, typer.Option(min=1, max=1e8, help="Prompt tokens a second a replica reads.")
+    ] = 8000.0,
+    itl: Annotated[float, typer.Option(min=0, max=1e6, help="Seconds a token of an answer.")] = 0.012,
     max_concurrency: Annotated[int, typer.Option(min=1, help="Requests a replica holds.")] = 32,
     kv_tokens: Annotated[int, typer.Option(min=0, help="Tokens a replica keeps cached.")] = 400_000,
     ttft_penalty: Annotated[
-        float, typer.Option(min=0, help="Seconds of waiting taken on for a cached prefix (slack ÷ prefill rate).")
+        float,
+        typer.Option(min=0, max=1e8, help="Seconds of waiting taken on for a cached prefix (slack ÷ prefill rate)."),
     ] = 0.5,
     seed: Annotated[int, typer.Option(help="Of the draws between replicas.")] = 0,
     as_json: Json = False,
@@ -48,6 +53,7 @@ def route(
     from outrider.sim.replicas import Hardware
     from outrider.sim.routing import Scene
 
+    _check_numbers(prefill_rate=prefill_rate, itl=itl, ttft_penalty=ttft_penalty)
     names = policy or list(policies.POLICIES)
     for name in names:
         policies.policy(name)  # a wrong name is told before the work, not after half of it
@@ -79,12 +85,19 @@ def make_trace(
 
     from outrider.sim import traces
 
+    _check_numbers(seconds=seconds, rate=rate)
     made = traces.generate(traces.profile(profile), seconds=seconds, rate=rate, seed=seed)
     if as_json:
         show_json(list(made))
         return
     for fields in made:
         print(json.dumps(fields))
+
+
+def _check_numbers(**options: float) -> None:
+    for name, value in options.items():
+        if math.isnan(value):  # is neither below a bound nor above it
+            raise UsageError(f"--{name.replace('_', '-')} is no number", remedy="See: outrider sim --help")
 
 
 def _replayed(arrivals: list[Any], names: list[str], scene: Scene, *, bar: bool) -> dict[str, Outcome]:

@@ -27,7 +27,7 @@ def up(
     api_port: Annotated[
         int, typer.Option(min=1, max=65535, envvar="OUTRIDER_API_PORT", help="Port of the controller.")
     ] = _API_PORT,
-    workers: Annotated[int, typer.Option(min=1, help="Processes of the gateway.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes of the gateway.")] = 1,
     tls_cert: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="PEM file: the gateway speaks TLS with it.")
     ] = None,

@@ -47,7 +47,7 @@ class Options:
         host: of the gateway. Beyond loopback only when said, and refused without keys.
         port: of the gateway (8080, what local model servers' users try first).
         api_port: of the controller's REST API and console (8081); always loopback.
-        workers: processes of the gateway (1: one serves some thousand requests a second, and counts exactly).
+        workers: processes of the gateway (1: some thousands of requests a second are more than most engines take).
         tls_cert: PEM file of the gateway's certificate and those that vouch for it; None for plain HTTP.
         tls_key: PEM file of its private key.
     """

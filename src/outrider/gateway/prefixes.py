@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 SIZE = 32_768
-"""Blocks remembered at most twice (see :class:`PrefixIndex`): some 10 MB, a thousand long conversations."""
+"""Blocks remembered at most twice (see :class:`PrefixIndex`): some 5 MB, a thousand long conversations."""
 
 _OWNERS = 4
 """Replicas remembered for a block. More would serve only prompts so common that every replica has them anyway."""

@@ -63,6 +63,7 @@ class Client(asyncio.Protocol):
         """asyncio: the client is gone, and what it asked for is cancelled."""
         self._closing = True
         self._queue.clear()
+        del self._parser  # it holds this object's methods: a cycle that only the collector would free
         self._gateway.leave(self)
         exchange, self._exchange = self._exchange, None
         if exchange is not None:

@@ -139,6 +139,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """asyncio: closed. For an answer without a length that is its end."""
+        del self._parser  # it holds this object's methods: a cycle that only the collector would free
         self._pool.forget(self)
         sink = self._sink
         if sink is None:
