@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, cast
 
 import httptools
 
-from outrider.gateway import framing, responses
+from outrider.gateway import framing, responses, routes, tunnel
 from outrider.gateway.call import Call
 from outrider.gateway.exchange import Exchange
 from outrider.gateway.responses import Response
+from outrider.gateway.routes import Place
+from outrider.gateway.tunnel import Tunnel
 
 if TYPE_CHECKING:
     from outrider.gateway.gateway import Gateway
@@ -35,7 +37,8 @@ class Client(asyncio.Protocol):
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._parser = httptools.HttpRequestParser(self)
-        self._queue: deque[Call | Response] = deque()
+        self._tunnel: Tunnel | None = None
+        self._queue: deque[Call | Response | Tunnel] = deque()
         self._exchange: Exchange | None = None
         self._pumping = False
         self._refused = False
@@ -44,6 +47,7 @@ class Client(asyncio.Protocol):
         self._blocked = False
         self._expects = False
         self._head_bytes = 0
+        self._head_at = 0.0
         self._framing_bytes = 0  # since the last byte of a body: sizes and extensions of chunks, trailers
         self.active_at = gateway.clock()
         self.transport: asyncio.Transport | None = None
@@ -69,16 +73,20 @@ class Client(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """asyncio: bytes of requests."""
         if self._refused:
+            if self._tunnel is not None:
+                self._tunnel.data_received(data)
             return
         self.active_at = self._gateway.clock()
         if self._in_body:
             self._framing_bytes += len(data)
         else:
+            if not self._head_bytes:
+                self._head_at = self.active_at
             self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._drop_unfinished_upgrade()
+        except httptools.HttpParserUpgrade as upgrade:
+            self._upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             self._refuse(responses.error(400, f"Not a valid HTTP request: {error}", code="bad_request"))
         if not self._refused and not self._in_body and self._head_bytes > HEAD_LIMIT:
@@ -222,9 +230,25 @@ class Client(asyncio.Protocol):
             self.close()
 
     @property
-    def idle(self) -> bool:
-        """Whether no request is being answered."""
-        return self._exchange is None
+    def peer(self) -> str:
+        """Address of who has connected."""
+        name = self.transport.get_extra_info("peername") if self.transport is not None else None
+        return str(name[0]) if name else ""
+
+    def tick(self, now: float) -> None:
+        """Time has passed: end what takes too long, on either side."""
+        timeouts, silent = self._gateway.timeouts, now - self.active_at
+        if self._exchange is not None:
+            self._exchange.tick(now)
+        elif self._in_body and silent > timeouts.body:
+            self._refuse_slow(f"The request's body stood still for {timeouts.body:g} s")
+        elif self._head_bytes and now - self._head_at > timeouts.head:
+            self._refuse_slow(f"The request's head was not complete within {timeouts.head:g} s")
+        elif silent > KEEP_ALIVE:
+            if self._closing or self._blocked:
+                self.abort()  # it does not even take what was sent
+            else:
+                self.close()
 
     # inside
 
@@ -234,6 +258,9 @@ class Client(asyncio.Protocol):
         self._pumping = True
         while self._queue and self._exchange is None and not self._blocked:
             call = self._queue.popleft()
+            if isinstance(call, Tunnel):
+                self._hand_over(call)
+                break
             if isinstance(call, Response):
                 self.write(call.encode(keep_alive=False))
                 self._linger()
@@ -270,13 +297,31 @@ class Client(asyncio.Protocol):
         limit = self._gateway.body_limit
         self._refuse(responses.error(413, f"The request body is larger than {limit} bytes", code="body_too_large"))
 
-    def _drop_unfinished_upgrade(self) -> None:
-        """The parser ends at an upgrade; its request was complete, so the answer replaces it."""
+    def _refuse_slow(self, message: str) -> None:
+        self._refuse(responses.error(408, message, code="request_timeout"))
+        self._pump()
+
+    def _upgrade(self, rest: bytes) -> None:
+        """The parser ends at an upgrade. Its request was complete: a tunnel takes its place, or a refusal."""
         if self._refused:
             return
-        self._queue.pop()
-        message = "Protocol upgrades are not served here; send plain HTTP/1.1 without an Upgrade header"
+        call = self._queue.pop()
+        assert isinstance(call, Call)
+        route = routes.match(call.target)
+        if route is not None and route.place in (Place.CUSTOM, Place.REALTIME) and tunnel.wants(call):
+            self._refused = True  # nothing that comes is a request any more
+            self._tunnel = Tunnel(self._gateway, call, route, rest)
+            self._queue.append(self._tunnel)
+            return
+        message = "No such upgrade is served here; send plain HTTP/1.1 without an Upgrade header"
         self._refuse(responses.error(400, message, code="upgrade_not_supported"))
+
+    def _hand_over(self, to: Tunnel) -> None:
+        transport, self.transport = self.transport, None
+        self._closing = True
+        self._gateway.clients.discard(self)
+        if transport is not None:
+            to.start(transport)
 
     def _linger(self) -> None:
         self._closing = True

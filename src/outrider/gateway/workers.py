@@ -54,6 +54,7 @@ class Workers:
         """Until told to stop by SIGTERM or SIGINT, or until a worker cannot work; returns the exit code."""
         for number in _SIGNALS:
             signal.signal(number, lambda *_: self._stop())
+        signal.signal(signal.SIGHUP, lambda *_: self._tell(signal.SIGHUP))
         listening = [self._start(index) for index in range(self._count)]
         if all(listening):
             self._on_ready()
@@ -93,6 +94,7 @@ class Workers:
         try:
             for number in _SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the worker knows what to do about it
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             os.close(self._lifeline[1])
             code = self._work(worker)
@@ -103,5 +105,8 @@ class Workers:
 
     def _stop(self) -> None:
         self._stopping = True
+        self._tell(signal.SIGTERM)
+
+    def _tell(self, number: signal.Signals) -> None:
         for pid in self._running:
-            os.kill(pid, signal.SIGTERM)
+            os.kill(pid, number)
