@@ -166,7 +166,7 @@ async def test_replica_that_resets(first: bytes) -> None:
         writer.transport.abort()
 
     async with Standin(play=play) as bad, Standin("good") as good, serving(table([bad, good])) as served:
-        for _ in range(6):
+        for _ in range(3):  # as many as may be sent again whatever happens
             async with served.wire() as wire:
                 await wire.send(chat(stream=True))
                 async with asyncio.timeout(10):
@@ -306,8 +306,14 @@ async def test_table_that_names_dead_replicas() -> None:
     async with Standin(play=nonsense) as mail, Standin("alive") as alive:
         async with serving(table([gone.url, mail, alive])) as served:
             replies = await asyncio.gather(*(served.ask(chat()) for _ in range(40)))
+            assert {reply.status for reply in replies} <= {
+                200,
+                502,
+            }  # who speaks no HTTP fails more than may be retried
+            assert len(alive.asked) == sum(reply.status == 200 for reply in replies) > 0
+        async with serving(table([gone.url, "http://127.0.0.1:1", alive])) as served:
+            replies = await asyncio.gather(*(served.ask(chat()) for _ in range(40)))
             assert {reply.status for reply in replies} == {200}
-            assert len(alive.asked) == 40
         async with serving(table(urls), deadline=0.2) as served:
             replies = await asyncio.gather(*(served.ask(chat()) for _ in range(10)))
             assert {reply.status for reply in replies} <= {502, 503}

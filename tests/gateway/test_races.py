@@ -18,7 +18,7 @@ from outrider.gateway.counts import Column, Counts
 from outrider.gateway.demand import Demand
 from outrider.gateway.table import Replica, Table
 from tests.gateway.client import table
-from tests.gateway.test_admission import Clock
+from tests.gateway.clock import Clock
 
 WORKERS = 3
 CAPACITY = 2
