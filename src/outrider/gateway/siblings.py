@@ -7,6 +7,7 @@ Each worker listens on a Unix socket without a file (an abstract one, unix(7)) t
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 
 WITHIN = 1.0
@@ -40,7 +41,9 @@ class Siblings:
             writer.write(numbers().encode())
             writer.close()
 
-        self._server = await asyncio.start_unix_server(say, self._own)
+        place = _socket()
+        place.bind(self._own)
+        self._server = await asyncio.start_unix_server(say, sock=place)
 
     def close(self) -> None:
         """Say nothing more."""
@@ -53,12 +56,22 @@ class Siblings:
         return [answer for answer in answers if answer]
 
     async def _ask(self, name: str) -> str:
+        place = _socket()
         try:
             async with asyncio.timeout(WITHIN):
-                reader, writer = await asyncio.open_unix_connection(name, limit=_LIMIT)
+                await asyncio.get_running_loop().sock_connect(place, name)
+                reader, writer = await asyncio.open_unix_connection(sock=place, limit=_LIMIT)
                 try:
                     return (await reader.read()).decode()
                 finally:
                     writer.close()
         except OSError:
+            place.close()
             return ""
+
+
+def _socket() -> socket.socket:
+    """uvloop takes names without a file only as sockets."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made.setblocking(False)
+    return made
