@@ -121,6 +121,8 @@ async def _serve(options: argparse.Namespace, port: int, worker: Worker | None) 
     if worker is None:
         _take_over(options.replace)
     else:
+        await worker.siblings.listen(gateway.exposition)
+        gateway.siblings = worker.siblings
         os.write(worker.ready, b".")
         loop.add_reader(worker.lifeline, stop.set)
     linking = None
@@ -131,6 +133,7 @@ async def _serve(options: argparse.Namespace, port: int, worker: Worker | None) 
     await stop.wait()
     if worker is not None:
         loop.remove_reader(worker.lifeline)
+        worker.siblings.close()
     await gateway.stop(last_call=LAST_CALL)
     if linking is not None:
         linking.cancel()

@@ -80,8 +80,10 @@ class Exchange:
                 self._admit(route)
             except (AccessDenied, InvalidBody) as error:
                 self._reply(responses.from_error(error))
+        elif route.place is Place.METRICS:
+            self._dialling = self._gateway.loop.create_task(self._tell_numbers())
         else:
-            self._reply(local.answer(self._gateway, route, call, self._presented(), self._client.peer))
+            self._reply(local.answer(self._gateway, route, self._presented()))
 
     def client_gone(self) -> None:
         """The client has closed: whatever is under way for it is cancelled."""
@@ -185,6 +187,11 @@ class Exchange:
         else:
             self._dialling = self._gateway.loop.create_task(self._dial(replica))
 
+    async def _tell_numbers(self) -> None:
+        response = await local.numbers(self._gateway, self._call, self._presented(), self._client.peer)
+        self._dialling = None
+        self._reply(response)
+
     async def _dial(self, replica: Replica) -> None:
         suspects = self._gateway.admission.suspects
         if suspects:
@@ -244,9 +251,8 @@ class Exchange:
             return False
         latest = self._gateway.table.endpoints.get(endpoint.name, endpoint)
         others = any(one.id != replica.id and one.id not in self._tried for one in latest.replicas)
-        if not others or self._failures + 1 == retries.ATTEMPTS:
-            return False
-        if not self._gateway.budget(endpoint.name).take(self._gateway.clock()):
+        last = not others or self._failures + 1 == retries.ATTEMPTS
+        if last or not self._gateway.budget(endpoint.name).take(self._gateway.clock()):
             return False
         if not ended:
             connection.abandon()

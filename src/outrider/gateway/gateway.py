@@ -19,10 +19,12 @@ from outrider.gateway.limits import Meters
 from outrider.gateway.numbers import Numbers
 from outrider.gateway.retries import RetryBudget
 from outrider.gateway.server import Client
+from outrider.gateway.siblings import Siblings
 from outrider.gateway.table import EMPTY, InvalidTable, Replica, Table
 from outrider.gateway.timeouts import Timeouts
 from outrider.gateway.tunnel import Tunnel
 from outrider.gateway.upstream import Pool
+from outrider.metrics import exposition, schema
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +42,8 @@ _SWEEP = 1.0
 _LAST_ACCEPT = 0.1
 """Seconds that a stopping process goes on accepting: longer than a handshake takes that had begun before."""
 _BACKLOG = 2048
+_SAME = frozenset({schema.CONTROLLER_CONNECTED.name, schema.TABLE_VERSION.name})
+"""Gauges that say the same of every worker: the worst of them is the gateway's."""
 
 
 class Gateway:
@@ -82,6 +86,7 @@ class Gateway:
         self.clients: set[Client | Tunnel] = set()
         self.table: Table = EMPTY
         self.connected = False
+        self.siblings: Siblings | None = None
         self.admission = Admission(
             rng=rng or Random(),
             later=self.later,
@@ -226,8 +231,14 @@ class Gateway:
             "controller_connected": self.connected,
         }
 
+    async def all_numbers(self) -> str:
+        """What ``/metrics`` says: this process's numbers, and those of the workers beside it."""
+        others = await self.siblings.ask() if self.siblings is not None else []
+        own = self.exposition()
+        return exposition.merge([own, *others], _SAME) if others else own
+
     def exposition(self) -> str:
-        """What ``/metrics`` says."""
+        """This process's numbers."""
         loads = self.admission.loads
         return self.numbers.expose(
             in_flight={

@@ -23,25 +23,10 @@ _SHOWN = 5
 _FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
 
 
-def answer(gateway: Gateway, route: Route, call: Call, presented: bytes | None, peer: str) -> Response:
-    """``/v1/models``, ``/healthz`` or ``/metrics``; ``/healthz`` is open, for probes.
-
-    Args:
-        gateway: asked.
-        route: where the path leads.
-        call: the request.
-        presented: the secret it came with, or None.
-        peer: address of who connected.
-    """
+def answer(gateway: Gateway, route: Route, presented: bytes | None) -> Response:
+    """``/v1/models``, or ``/healthz``, which is open, for probes."""
     if route.place is Place.HEALTH:
         return responses.ok(gateway.health())
-    if route.place is Place.METRICS:
-        near = _loopback(peer) and not any(call.header(name) is not None for name in _FORWARDED)
-        try:
-            auth.check_scraper(gateway.table, presented, gateway.now(), near=near)
-        except AccessDenied as error:
-            return responses.from_error(error)
-        return Response(200, gateway.exposition().encode(), exposition.CONTENT_TYPE)
     if route.place is Place.REALTIME:
         upgrade = (("upgrade", "websocket"),)
         return responses.error(426, "The realtime API is a WebSocket", code="upgrade_required", headers=upgrade)
@@ -55,6 +40,23 @@ def answer(gateway: Gateway, route: Route, call: Call, presented: bytes | None, 
         if endpoint.name == route.name:
             return responses.ok(_model(endpoint))
     return unknown_model(gateway.table, route.name, endpoints, custom=False)
+
+
+async def numbers(gateway: Gateway, call: Call, presented: bytes | None, peer: str) -> Response:
+    """``/metrics``, for whoever may see it.
+
+    Args:
+        gateway: asked.
+        call: the request.
+        presented: the secret it came with, or None.
+        peer: address of who connected.
+    """
+    near = _loopback(peer) and not any(call.header(name) is not None for name in _FORWARDED)
+    try:
+        auth.check_scraper(gateway.table, presented, gateway.now(), near=near)
+    except AccessDenied as error:
+        return responses.from_error(error)
+    return Response(200, (await gateway.all_numbers()).encode(), exposition.CONTENT_TYPE)
 
 
 def unknown_model(table: Table, name: str, visible: Sequence[Endpoint], *, custom: bool) -> Response:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from outrider.gateway.counts import Column, Counts
+from outrider.gateway.siblings import Siblings
 
 _log = logging.getLogger(__name__)
 
@@ -23,11 +24,13 @@ class Worker(NamedTuple):
 
     Attributes:
         loads: requests in flight over all workers.
+        siblings: the other workers.
         ready: descriptor that it writes a byte to once it listens.
         lifeline: descriptor that reads an end of file once the parent is gone.
     """
 
     loads: Column
+    siblings: Siblings
     ready: int
     lifeline: int
 
@@ -79,7 +82,8 @@ class Workers:
         pid = os.fork() if not self._stopping else -1
         if pid == 0:
             os.close(ready)
-            self._be_worker(Worker(Column(self._counts, index), said, self._lifeline[0]))
+            siblings = Siblings(os.getppid(), index, self._count)
+            self._be_worker(Worker(Column(self._counts, index), siblings, said, self._lifeline[0]))
         if pid > 0:
             self._running[pid] = index
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
