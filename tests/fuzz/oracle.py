@@ -93,7 +93,7 @@ class Target:
     async def _answers(self, case: Case, meant: list[Meant]) -> list[Answer]:
         """Answers to all that was meant; then no more is sent, and whatever still comes is read to the end."""
         async with self.served.wire() as wire:
-            with suppress(ConnectionError):  # refused already: the answer is read below
+            with suppress(ConnectionError, RuntimeError):  # closed already: the answer is read below
                 for segment in case.segments:
                     await wire.send(segment)
                     await asyncio.sleep(0)

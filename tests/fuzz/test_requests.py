@@ -13,7 +13,7 @@ from tests.fuzz.oracle import Finding, compare, target
 from tests.fuzz.reference import read
 from tests.fuzz.seeds import SEEDS, SMUGGLED
 
-CASES = 3000
+CASES = 2000
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.http"))
 
 
@@ -48,7 +48,7 @@ async def test_what_was_found_once(path: Path) -> None:
 
 
 async def test_two_requests_cut_in_two_at_every_byte() -> None:
-    data = SEEDS[9] + SEEDS[11]
+    data = SEEDS[10] + SEEDS[13]
     async with target() as gateway:
         for at in range(1, len(data)):
             await gateway.judge(Case(data, (at,)))
