@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
-.PHONY: demo test lint format types layers pytest openapi schema bench-capacity bench-gateway bench-gateway-memory \
-	bench-routing clean
+.PHONY: demo test lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
+	bench-gateway-memory bench-routing clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -27,6 +27,9 @@ types: $(STAMP)
 
 layers: $(STAMP)
 	$(BIN)/lint-imports
+
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz
 
 pytest: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term -p randomly
