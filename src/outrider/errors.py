@@ -17,7 +17,7 @@ statuses: they are attributes of the class.
     ├── Unavailable                exit 6   something that should answer does not
     │   ├── ControllerUnreachable
     ├── MachineFault               exit 7   this machine cannot do it now: port, disk, permission, missing package
-    │   ├── PortTaken, DiskFull, PermissionRefused, EngineMissing, EnvironmentFailed
+    │   ├── PortTaken, CertificateUnusable, DiskFull, PermissionRefused, EngineMissing, EnvironmentFailed
     ├── WeightsFault               exit 8   weights could not be had, or are not what was promised
     │   ├── WeightsUnavailable, WeightsCorrupt, WeightsUnreadable
     └── ReplicaFault               exit 9   a replica did not come up, or died
@@ -276,6 +276,12 @@ class PortTaken(MachineFault):
     """Another process listens there."""
 
     code = "port_taken"
+
+
+class CertificateUnusable(MachineFault):
+    """A TLS certificate or its key cannot be read, or they do not belong together."""
+
+    code = "certificate_unusable"
 
 
 class DiskFull(MachineFault):
