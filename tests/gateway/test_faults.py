@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from outrider.gateway import halfopen
 from outrider.gateway.retries import LEAST
 from outrider.gateway.timeouts import Timeouts
 from outrider.metrics.record import Outcome
@@ -288,6 +289,20 @@ async def test_slow_head_and_slow_body_are_408() -> None:
         now[0] += 30
         served.gateway.sweep()
         assert (await stuck.reply()).status == 408
+
+
+async def test_the_kernel_watches_both_sides_for_peers_that_vanish() -> None:
+    async with Standin(play=held) as engine, serving(table([engine])) as served, served.wire() as wire:
+        await wire.send(chat())
+        await engine.arrived.wait()
+        [client] = clients(served)
+        for transport in (client.transport, client._exchange._connection._transport):
+            options = transport.get_extra_info("socket")
+            assert options.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert options.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == halfopen.IDLE
+            assert options.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == halfopen.UNANSWERED
+        engine.release.set()
+        assert (await wire.reply()).status == 200
 
 
 def clients(served: Served) -> list[Any]:

@@ -1,10 +1,12 @@
-"""WebSockets through the gateway, byte by byte and with a real client library's frames left unread."""
+"""WebSockets through the gateway: byte by byte, and between a real client and a real server."""
 
 from __future__ import annotations
 
 import asyncio
 
 import pytest
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import ServerConnection, serve
 
 from outrider.metrics.record import Outcome
 from tests.gateway.client import DIGEST, Wire, chat, get, key, serving, table, until
@@ -186,3 +188,20 @@ async def test_an_upgrade_behind_a_request_waits_its_turn() -> None:
             assert (await wire.reply()).status == 200
             assert (await wire.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
             assert await wire.reader.readexactly(5) == b"ahead"
+
+
+async def test_a_real_client_and_a_real_server() -> None:
+    async def echo(socket: ServerConnection) -> None:
+        async for message in socket:
+            await socket.send(message)
+
+    async with serve(echo, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        async with serving(table([f"http://127.0.0.1:{port}"], name="ws", task="custom")) as served:
+            async with connect(f"ws://127.0.0.1:{served.port}/e/ws/any", proxy=None) as client:
+                for message in ("hello", b"\x00" * 300_000, "ä" * 70_000):
+                    await client.send(message)
+                    assert await client.recv() == message
+                await client.ping()
+            await until(served.idle)
+            assert served.gateway.numbers.records[-1].outcome is Outcome.OK

@@ -5,13 +5,7 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from outrider.errors import MachineFault
-
-
-class CertificateUnusable(MachineFault):
-    """The certificate or its key cannot be read, or they do not belong together."""
-
-    code = "certificate_unusable"
+from outrider.errors import CertificateUnusable
 
 
 def context(certificate: Path, key: Path) -> ssl.SSLContext:
