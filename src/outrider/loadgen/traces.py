@@ -48,9 +48,9 @@ def read_trace(path: Path) -> list[Arrival]:
     except FileNotFoundError as error:
         raise NotFound(f"No trace {path}", remedy=_REMEDY) from error
     except UnicodeDecodeError as error:
-        raise InvalidTrace(f"{path} cannot be read", why="it is no UTF-8 text") from error
+        raise InvalidTrace(f"{path} cannot be read", why="it is no UTF-8 text", remedy=_REMEDY) from error
     except OSError as error:
-        raise InvalidTrace(f"{path} cannot be read", why=error.strerror) from error
+        raise InvalidTrace(f"{path} cannot be read", why=error.strerror, remedy=_REMEDY) from error
 
 
 def parse_trace(lines: Iterable[str], name: str) -> list[Arrival]:
