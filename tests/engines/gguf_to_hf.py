@@ -1,4 +1,4 @@
-"""A GGUF file of the llama architecture as a directory that vLLM and transformers load: bf16 weights, tokenizer, config.
+"""A GGUF file of the llama architecture as a directory for vLLM: bf16 weights, tokenizer and config.
 
 Usage: ``python gguf_to_hf.py FILE.gguf DIRECTORY``, in a Python with torch, transformers and gguf. The weights are the
 dequantised ones: the same function as the GGUF, up to the rounding of bf16.
@@ -13,8 +13,8 @@ from pathlib import Path
 
 def main(source: Path, target: Path) -> None:
     """Convert; the directory appears whole or not at all."""
-    import torch
-    import transformers
+    import torch  # type: ignore[import-not-found,unused-ignore]
+    import transformers  # type: ignore[import-not-found,unused-ignore]
 
     where, name = str(source.parent), source.name
     loaded = transformers.AutoModelForCausalLM.from_pretrained(where, gguf_file=name, dtype=torch.float32)

@@ -135,7 +135,9 @@ class Environment:
                 building.rename(self.directory)
             except OSError as error:
                 raise DiskFull(
-                    "Could not write the environment", why=str(error), remedy="Free some, or set OUTRIDER_CACHE elsewhere."
+                    "Could not write the environment",
+                    why=str(error),
+                    remedy="Free some, or set OUTRIDER_CACHE elsewhere.",
                 ) from error
             finally:
                 shutil.rmtree(building, ignore_errors=True)
@@ -149,7 +151,16 @@ class Environment:
         python = str(directory / "bin/python")
         base = _base_interpreter(self.python)
         report(Progress(f"environment: creating from {base.name}"))
-        argv = ["venv", "--quiet", "--no-config", "--no-project", "--relocatable", "--python", str(base), str(directory)]
+        argv = [
+            "venv",
+            "--quiet",
+            "--no-config",
+            "--no-project",
+            "--relocatable",
+            "--python",
+            str(base),
+            str(directory),
+        ]
         builder.run(argv, purpose="create the environment", report=report)
         report(Progress(f"environment: installing {', '.join(self.packages)}"))
         builder.run(

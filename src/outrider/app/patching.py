@@ -56,7 +56,7 @@ class Patch:
                 if b"dev/null" not in item.source and not target.is_file():
                     raise self._failed(f"there is no {target.relative_to(directory)}")
                 _unshare(target)
-            before = os.getcwd()
+            before = Path.cwd()
             try:
                 fits = parsed.apply(root=str(directory))
             finally:
@@ -66,7 +66,9 @@ class Patch:
 
     def _failed(self, why: str) -> EnvironmentFailed:
         return EnvironmentFailed(
-            f"Could not apply {self.name}", why=why, remedy="Pin the version that the patch was made for, or correct it."
+            f"Could not apply {self.name}",
+            why=why,
+            remedy="Pin the version that the patch was made for, or correct it.",
         )
 
 
@@ -97,7 +99,7 @@ def _unshare(path: Path) -> None:
     if path.is_file() and path.stat().st_nlink > 1:
         copy = path.with_name(f"{path.name}.unshared")
         shutil.copy2(path, copy)
-        os.replace(copy, path)
+        copy.replace(path)
 
 
 @contextmanager

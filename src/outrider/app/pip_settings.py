@@ -95,7 +95,9 @@ def parse(listing: str) -> dict[str, str]:
 
 def pip_settings() -> dict[str, str]:
     """pip's options here, asked of the pip in Outrider's Python; none where it has no pip."""
-    relevant = tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith(("PIP_", "XDG_CONFIG")) or k == "HOME"))
+    relevant = tuple(
+        sorted((k, v) for k, v in os.environ.items() if k.startswith(("PIP_", "XDG_CONFIG")) or k == "HOME")
+    )
     return dict(_asked(relevant))
 
 

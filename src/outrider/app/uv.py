@@ -5,7 +5,6 @@ Source: https://docs.astral.sh/uv/.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -150,7 +149,7 @@ def _fetch(target: Path) -> None:
                 raise EnvironmentFailed(f"Could not fetch uv {VERSION}", why="its wheel holds no uv", remedy=remedy)
             file.write(archive.read(name))
         executable.chmod(0o755)
-        os.replace(executable, target)
+        executable.replace(target)
 
 
 def _failure(purpose: str, log: list[str], code: int) -> EnvironmentFailed | DiskFull:
