@@ -1,7 +1,8 @@
 """Engines' metrics pages, turned into one shape: pure functions from Prometheus text to :class:`EngineMetrics`.
 
 Sources: llama.cpp ``tools/server/README.md``; vLLM ``vllm/v1/metrics/loggers.py``,
-``vllm/v1/spec_decode/metrics.py`` (0.24.0, 0.32.0); SGLang ``sglang/srt/observability/metrics_collector.py`` (0.5.15.post1, 0.5.23).
+``vllm/v1/spec_decode/metrics.py`` (0.24.0, 0.32.0); SGLang
+``sglang/srt/observability/metrics_collector.py`` (0.5.15.post1, 0.5.23).
 """
 
 from __future__ import annotations

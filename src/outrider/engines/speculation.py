@@ -24,7 +24,7 @@ class Speculation:
         tokens: tokens drafted a step, without the bonus token; a DFlash block of 8 drafts 7. None only for ``off``.
         drafter: the drafter's weights, for the methods that have some.
         quantization: of the drafter's weights, in the engine's words (``"fp8"``, …), or ``"none"``. It must be said
-            where there is a drafter: SGLang lets a drafter inherit the target's, which halves acceptance without an error.
+            where there is a drafter: left out, SGLang would read it as if quantised like the target.
 
     Raises:
         InvalidInput: an unknown method, or a part that is missing or has no place.
@@ -62,10 +62,6 @@ class Speculation:
         }
 
 
-OFF = Speculation("off")
-"""No speculation."""
-
-
 def _wrong(method: str, tokens: int | None, drafter: Weights | None, quantization: str | None) -> str | None:
     if method not in METHODS:
         return f"no method of that name; there are {', '.join(METHODS)}"
@@ -78,3 +74,7 @@ def _wrong(method: str, tokens: int | None, drafter: Weights | None, quantizatio
     if method not in WITH_DRAFTER and (drafter is not None or quantization is not None):
         return "it has no drafter of its own, so neither drafter nor quantization"
     return None
+
+
+OFF = Speculation("off")
+"""No speculation."""

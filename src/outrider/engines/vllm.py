@@ -47,7 +47,8 @@ class VLLM(PythonEngine):
         quantization: how the weights are quantised; None: as the checkpoint says.
         context: tokens that a request may hold, prompt and answer. None: all the model was trained for; vLLM refuses to
             start where the KV cache cannot hold one such request.
-        slots: requests decoded at once; further ones wait. None: vLLM's own (256 on small GPUs, more on large ones). It bounds the CUDA graphs captured too.
+        slots: requests decoded at once; further ones wait. None: vLLM's own (256 on small GPUs, more on
+            large ones). It bounds the CUDA graphs captured, too.
         batch_size: tokens of all slots that one step may take together; a prompt longer than it is split. None: vLLM's
             own. Larger: prompts are done sooner, decoding stutters more.
         gpus: GPUs that share every layer (tensor parallelism, 1).
@@ -58,8 +59,8 @@ class VLLM(PythonEngine):
         threads: threads that compute on a CPU, bound to no core. None: vLLM binds one to each core but one, which is
             right on a machine of its own and slow on a shared one.
         eager: run without compiling and without CUDA graphs: starts sooner, decodes slower (False).
-        cache_prompt: keep KV blocks of finished requests, so that the next one with the same beginning computes only its
-            end (True, vLLM's own).
+        cache_prompt: keep KV blocks of finished requests, so that the next one with the same beginning computes only
+            its end (True, vLLM's own).
         tool_call_parser: reads tool calls out of answers, ``"hermes"``, …, by model family. None: tools are refused.
         reasoning_parser: separates reasoning from the answer, ``"qwen3"``, …. None: it stays in the answer.
         chat_template: file with a template that replaces the model's own. None: the model's own.
@@ -71,8 +72,8 @@ class VLLM(PythonEngine):
             so that its KV blocks are there for the first user. None: none.
         warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text, JSON schema, a tool call where
             ``tool_call_parser`` is set, and ``shared_prefix``.
-        extra: further flags by name (``{"swap_space": 4}`` for ``--swap-space 4``), checked by type, and by version once
-            the environment stands.
+        extra: further flags by name (``{"swap_space": 4}`` for ``--swap-space 4``), checked by type, and by version
+            once the environment stands.
         arguments: further words of the command line, unchecked: for flags newer than this Outrider.
 
     Raises:
