@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from outrider.app.server import Weights
 from outrider.errors import InvalidInput
 
@@ -9,6 +11,8 @@ METHODS = ("off", "dflash", "eagle3", "mtp", "ngram", "draft")
 """off; a DFlash, EAGLE-3 or plain draft model; multi-token prediction heads of the target itself; n-gram lookup."""
 WITH_DRAFTER = ("dflash", "eagle3", "draft")
 """Methods that need a drafter's weights."""
+USUAL_TOKENS: Mapping[str, int] = {"off": 0, "dflash": 7, "eagle3": 3, "mtp": 1, "ngram": 4, "draft": 3}
+"""Tokens drafted a step where nothing is said: few, because each costs verification once many requests are decoded."""
 UNQUANTISED = "none"
 """How a drafter is said to be stored in bf16 or fp16."""
 LONGEST, SHORTEST = 4, 2
@@ -21,7 +25,8 @@ class Speculation:
 
     Args:
         method: one of :data:`METHODS`.
-        tokens: tokens drafted a step, without the bonus token; a DFlash block of 8 drafts 7. None only for ``off``.
+        tokens: tokens drafted a step, without the bonus token; a DFlash block of 8 drafts 7. None:
+            :data:`USUAL_TOKENS`.
         drafter: the drafter's weights, for the methods that have some.
         quantization: of the drafter's weights, in the engine's words (``"fp8"``, …), or ``"none"``. It must be said
             where there is a drafter: left out, SGLang would read it as if quantised like the target.
@@ -42,7 +47,7 @@ class Speculation:
         if wrong:
             raise InvalidInput(f"Speculation({method!r}): {wrong}", remedy="Correct it in serve.py.")
         self.method = method
-        self.tokens = tokens or 0
+        self.tokens = USUAL_TOKENS[method] if tokens is None else tokens
         self.drafter = drafter
         self.quantization = quantization
 
@@ -67,7 +72,7 @@ def _wrong(method: str, tokens: int | None, drafter: Weights | None, quantizatio
         return f"no method of that name; there are {', '.join(METHODS)}"
     if method == "off":
         return "it takes nothing else" if (tokens, drafter, quantization) != (None, None, None) else None
-    if type(tokens) is not int or tokens < 1:
+    if tokens is not None and (type(tokens) is not int or tokens < 1):
         return f"tokens is a whole number, 1 or more, not {tokens!r}"
     if method in WITH_DRAFTER and (drafter is None or not quantization):
         return 'it needs drafter=Weights(…) and quantization= ("none" where the drafter\'s weights are not quantised)'

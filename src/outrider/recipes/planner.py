@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from outrider.engines.warmup import default_payloads
+from outrider.engines.warmup import default_payloads, generation_payloads
 from outrider.errors import InvalidInput, InvalidSpec, Problem
 from outrider.recipes import capacity
 from outrider.recipes.choice import choose
-from outrider.recipes.flags import ENGINES, complaint
+from outrider.recipes.flags import complaint, shown
 from outrider.recipes.library import Catalog
 from outrider.recipes.memory import Need, largest_context, need
 from outrider.recipes.plan import Decision, Flag, Ignored, Plan, ServerPlan, WeightsPlan
-from outrider.recipes.schema import Recipe, Speculation
+from outrider.recipes.schema import EngineEnvironment, Recipe, Speculation
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
@@ -50,10 +50,10 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
         engine=recipe.engine.name,
         engine_version=recipe.engine.version,
         flags=flags,
-        environment=recipe.engine.environment,
+        environment=_environment(recipe),
         weights=weights,
         server=_server(endpoint, recipe, values, memory, target),
-        warm_up=recipe.warm_up or default_payloads(embeddings=bool(values.get("embeddings"))),
+        warm_up=recipe.warm_up or _warm_up(recipe, values),
         speculation=speculation,
         expected=target.point if target else None,
         decisions=(
@@ -69,6 +69,23 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
     )
 
 
+def _environment(recipe: Recipe) -> EngineEnvironment:
+    """The recipe's; an engine that never runs in Outrider's own Python gets its package where the recipe names none."""
+    engine, own = recipe.engine, recipe.engine.environment
+    if own.packages or engine.name == "llamacpp":
+        return own
+    return own.model_copy(update={"packages": (f"{engine.name}=={engine.version}",)})
+
+
+def _warm_up(recipe: Recipe, values: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    if recipe.engine.name == "llamacpp":
+        found = default_payloads(embeddings=bool(values.get("embeddings")))
+    else:
+        tools, prefix = bool(values.get("tool_call_parser")), values.get("shared_prefix")
+        found = generation_payloads(tools=tools, shared_prefix=prefix)
+    return tuple(dict(payload) for payload in found)
+
+
 def _flags(endpoint: Endpoint, recipe: Recipe) -> tuple[tuple[Flag, ...], list[Decision]]:
     """The recipe's flags under the endpoint's own, all of them checked."""
     flags = {name: Flag(name=name, value=flag.value, reason=flag.reason) for name, flag in recipe.flags.items()}
@@ -81,7 +98,7 @@ def _flags(endpoint: Endpoint, recipe: Recipe) -> tuple[tuple[Flag, ...], list[D
         rejected = (f"{before}: the recipe's",) if name in recipe.flags else ()
         decisions.append(Decision(choice=f"flag {name}", value=str(value), reason="set by you", rejected=rejected))
     if wrong := [problem for flag in flags.values() if (problem := _flag_problem(endpoint, recipe, flag))]:
-        known = ", ".join(sorted(ENGINES[recipe.engine.name]))
+        known = ", ".join(shown(recipe.engine.name))
         raise InvalidSpec(f"{recipe.engine.name} cannot take these flags", wrong, remedy=f"Its flags: {known}.")
     return tuple(flags.values()), decisions
 
