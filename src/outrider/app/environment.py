@@ -32,7 +32,7 @@ from functools import cached_property
 from pathlib import Path
 
 from outrider.app import patching, uv
-from outrider.app.pip_settings import constraints, pip_settings, uv_variables
+from outrider.app.pip_settings import constraints, pip_settings, uv_flags, uv_variables
 from outrider.app.server import Progress, Report
 from outrider.errors import DiskFull, EnvironmentFailed, InvalidSource
 from outrider.spec.home import Home
@@ -164,7 +164,7 @@ class Environment:
         builder.run(argv, purpose="create the environment", report=report)
         report(Progress(f"environment: installing {', '.join(self.packages)}"))
         builder.run(
-            ["pip", "install", "--python", python, "--requirements", "-"],
+            ["pip", "install", "--python", python, *uv_flags(pip_settings()), "--requirements", "-"],
             purpose=f"install {', '.join(self.packages)}",
             report=report,
             standard_input="\n".join(self.packages),

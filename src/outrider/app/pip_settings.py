@@ -2,8 +2,8 @@
 
 Whoever has set up pip for a mirror, a directory of wheels or a proxy must not do so twice. pip itself is asked
 (``pip config list``: files of the machine, the user and the virtual environment, then ``PIP_*``), so its rules of
-precedence are pip's. Everything travels in variables, since an index URL may hold a password and a command line is
-public. A variable of uv that is set already wins.
+precedence are pip's. What may hold a password travels in variables, since a command line is public. A variable of uv
+that is set already wins.
 
 Sources: https://pip.pypa.io/en/stable/topics/configuration/, https://docs.astral.sh/uv/reference/environment/.
 """
@@ -58,24 +58,22 @@ def uv_variables(settings: Mapping[str, str], environ: Mapping[str, str]) -> dic
     timeouts = [settings[name] for name in ("default-timeout", "timeout") if name in settings]
     if timeouts:
         said["UV_HTTP_TIMEOUT"] = str(round(float(timeouts[-1])))
-    if settings.get("no-index", "").lower() in _TRUE:
-        said["UV_NO_INDEX"] = "1"
-    if settings.get("pre", "").lower() in _TRUE:
-        said["UV_PRERELEASE"] = "allow"
-    for option, everything, some in (
-        ("only-binary", "UV_NO_BUILD", "UV_NO_BUILD_PACKAGE"),
-        ("no-binary", "UV_NO_BINARY", "UV_NO_BINARY_PACKAGE"),
-    ):
-        names = settings.get(option, "").replace(",", " ").split()
-        if ":all:" in names:
-            said[everything] = "1"
-        elif names and names != [":none:"]:
-            said[some] = " ".join(names)
     return {
         name: value
         for name, value in said.items()
         if not any(environ.get(known) for known in (name, *_SYNONYMS.get(name, ())))
     }
+
+
+def uv_flags(settings: Mapping[str, str]) -> list[str]:
+    """Flags of ``uv pip install`` for those of pip's options that uv reads from no variable; none holds a secret."""
+    found = ["--no-index"] if settings.get("no-index", "").lower() in _TRUE else []
+    if settings.get("pre", "").lower() in _TRUE:
+        found += ["--prerelease", "allow"]
+    for option in ("only-binary", "no-binary"):
+        for name in settings.get(option, "").replace(",", " ").split():
+            found += [f"--{option}", name]
+    return found
 
 
 def parse(listing: str) -> dict[str, str]:

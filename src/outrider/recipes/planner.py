@@ -37,7 +37,10 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
     values = {flag.name: flag.value for flag in flags}
     weights, weights_decision = _weights(endpoint, recipe, facts)
     known = facts if endpoint.weights and facts is not None else recipe.model.facts
-    memory, memory_decision = _memory(endpoint, inventory, known, weights, values)
+    if recipe.engine.name == "llamacpp":
+        memory, memory_decision = _memory(endpoint, inventory, known, weights, values)
+    else:
+        memory, memory_decision = _stated_memory(endpoint, inventory, recipe)
     target, load_decisions = _load(endpoint, recipe, values)
     speculation, drafting = _speculation(endpoint, recipe)
     return Plan(
@@ -176,6 +179,23 @@ def _memory(
         value = f"{endpoint.resources.memory / _MIB:.0f} MiB"
         return endpoint.resources.memory, Decision(choice="memory", value=value, reason=f"set by you; needs {reason}")
     return found.total, Decision(choice="memory", value=f"{found.total / _MIB:.0f} MiB", reason=reason)
+
+
+def _stated_memory(endpoint: Endpoint, inventory: Inventory, recipe: Recipe) -> tuple[int | None, Decision]:
+    """Host memory that the recipe states for an engine whose own need is not computed. Raises InvalidInput."""
+    stated = recipe.hardware.min_memory_bytes if recipe.hardware.kind == "cpu" else None
+    allowed = endpoint.resources.memory
+    if stated is not None and stated > min(inventory.memory_bytes, allowed or inventory.memory_bytes):
+        raise InvalidInput(
+            f"{endpoint.model} does not fit",
+            why=f"{recipe.id} needs {stated / _MIB:,.0f} MiB of memory",
+            remedy="Take a recipe for less memory, or more memory.",
+            details={"needed_bytes": stated, "available_bytes": inventory.memory_bytes},
+        )
+    if allowed is not None:
+        return allowed, Decision(choice="memory", value=f"{allowed / _MIB:.0f} MiB", reason="set by you")
+    value = "unknown" if stated is None else f"{stated / _MIB:.0f} MiB"
+    return stated, Decision(choice="memory", value=value, reason="of the host, as the recipe states it")
 
 
 def _check_fit(
