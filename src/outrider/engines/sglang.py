@@ -92,7 +92,8 @@ class SGLang(PythonEngine):
             "disable_radix_cache": "Use cache_prompt=.",
             "trust_remote_code": "Use trust_remote_code=.",
             "enable_memory_saver": "Use sleep=.",
-            "disable_cuda_graph": "Use cuda_graphs=.",
+            "disable_decode_cuda_graph": "Use cuda_graphs=.",
+            "disable_prefill_cuda_graph": "Use cuda_graphs=.",
         }
     )
 
@@ -155,7 +156,8 @@ class SGLang(PythonEngine):
             "enable_metrics": True,
             **{flag: option[name] for name, flag in _FLAGS.items()},
             "disable_radix_cache": not option["cache_prompt"],
-            "disable_cuda_graph": not option["cuda_graphs"],
+            "disable_decode_cuda_graph": not option["cuda_graphs"],
+            "disable_prefill_cuda_graph": not option["cuda_graphs"],
             "trust_remote_code": option["trust_remote_code"],
             "enable_memory_saver": option["sleep"],
             **self._speculative_flags(),
