@@ -20,7 +20,7 @@ from outrider.engines.sglang import SGLang
 from outrider.engines.vllm import VLLM
 from outrider.errors import InvalidInput, PortTaken, ReplicaFailed
 from outrider.models.weights import Weights
-from tests.engines.conftest import ignore
+from tests.engines.conftest import await_ready, ignore
 from tests.engines.installed import Installed
 
 HERE = Weights("path:/")
@@ -111,8 +111,7 @@ def test_a_taken_port_is_said_so(launch: Launch) -> None:
     engine = made(Installed("sglang", "0.5.15.post1", modules))
     engine.start(launch)
     with pytest.raises(PortTaken, match=str(launch.port)):
-        while not engine.probe():
-            pass
+        await_ready(engine)
 
 
 @pytest.mark.parametrize("extra", [{"disable_radix_cache": True}, {"api_key": "x"}, {"tp": 1}, {"no_such": 1}])

@@ -14,7 +14,7 @@ from outrider.engines.base import Engine
 from outrider.engines.vllm import VLLM
 from outrider.errors import EngineMissing, InvalidInput, ReplicaFailed
 from outrider.models.weights import Weights
-from tests.engines.conftest import ignore
+from tests.engines.conftest import await_ready, ignore
 from tests.engines.installed import Installed
 
 HERE = Weights("path:/")
@@ -98,8 +98,7 @@ def test_the_variables_of_a_running_child(tmp_path: Path, launch: Launch, monkey
     engine.prepare(ignore)
     engine.start(replace(launch, env={"OF_THE_LAUNCH": "yes"}))
     with pytest.raises(ReplicaFailed) as caught:
-        while not engine.probe():
-            pass
+        await_ready(engine)
     assert caught.value.details["code"] == 0
     seen = json.loads((tmp_path / "seen").read_text())
     assert seen["OF_THE_ENVIRONMENT"] == seen["OF_THE_LAUNCH"] == "yes"
@@ -114,8 +113,7 @@ def test_a_failed_start_says_the_engines_own_error(launch: Launch) -> None:
     engine.prepare(ignore)
     engine.start(launch)
     with pytest.raises(ReplicaFailed) as caught:
-        while not engine.probe():
-            pass
+        await_ready(engine)
     assert caught.value.why == "ValueError: no such model"
     assert "bye" in caught.value.details["log"]
 
