@@ -2,11 +2,12 @@
 
 An error says *what* failed, *why* (where known) and *what to do next*. The same three lines reach a person on the
 command line, a program in RFC 9457 problem details, and an event in the store. Nothing else decides exit codes or HTTP
-statuses: they are attributes of the class.
+statuses: they are attributes of the class, and so is what to do where whoever raises it knows nothing better.
 
     OutriderError                  exit 1
     ├── InvalidInput               exit 2   the input is wrong; nothing was changed
     │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, UsageError
+    │   ├── MethodNotAllowed, TooLarge
     ├── NotFound                   exit 3   the thing named does not exist
     │   ├── EndpointNotFound, RevisionNotFound, ReplicaNotFound, RecipeNotFound, KeyNotFound, UnknownModel
     ├── Conflict                   exit 4   it exists already, or changed meanwhile
@@ -37,14 +38,17 @@ class OutriderError(Exception):
         exit_code: what the command line exits with.
         status: HTTP status of the REST API.
         what: one line, what failed.
-        why: one line of cause, or None.
-        remedy: one line, what to do next, or None.
+        why: one line of cause, or None where ``what`` says it.
+        remedy: one line, what to do next; the class's ``usual_remedy`` unless a better one was given.
         details: further facts for programs (JSON-serialisable).
+
+    Line breaks in them become spaces, since many quote a file or another program.
     """
 
     code: ClassVar[str] = "internal"
     exit_code: ClassVar[int] = 1
     status: ClassVar[int] = 500
+    usual_remedy: ClassVar[str] = "Report it, with run/controller.log of OUTRIDER_HOME."
 
     def __init__(
         self,
@@ -54,19 +58,15 @@ class OutriderError(Exception):
         remedy: str | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(what)
-        self.what = what
-        self.why = why
-        self.remedy = remedy
+        self.what = _line(what)
+        super().__init__(self.what)
+        self.why = _line(why or "") or None
+        self.remedy = _line(remedy or "") or self.usual_remedy
         self.details: dict[str, Any] = dict(details or {})
 
     def __str__(self) -> str:
         """All three parts on one line."""
-        parts = [self.what]
-        if self.why:
-            parts.append(self.why)
-        text = ": ".join(parts)
-        return f"{text}. {self.remedy}" if self.remedy else text
+        return f"{self.what}: {self.why}. {self.remedy}" if self.why else f"{self.what}. {self.remedy}"
 
     def problem(self) -> dict[str, Any]:
         """RFC 9457 problem details: ``type, title, status, detail, code, remedy`` and ``details``."""
@@ -75,14 +75,17 @@ class OutriderError(Exception):
             "title": self.what,
             "status": self.status,
             "code": self.code,
+            "remedy": self.remedy,
         }
         if self.why:
             body["detail"] = self.why
-        if self.remedy:
-            body["remedy"] = self.remedy
         if self.details:
             body["details"] = self.details
         return body
+
+
+def _line(text: str) -> str:
+    return " ".join(part.strip() for part in text.splitlines() if part.strip())
 
 
 class InvalidInput(OutriderError):
@@ -91,6 +94,7 @@ class InvalidInput(OutriderError):
     code = "invalid_input"
     exit_code = 2
     status = 422
+    usual_remedy = "Correct it; nothing was changed."
 
 
 class Problem(dict[str, Any]):
@@ -101,6 +105,7 @@ class InvalidSpec(InvalidInput):
     """A spec with bad fields; ``details["problems"]`` lists every one of them as :class:`Problem`."""
 
     code = "invalid_spec"
+    usual_remedy = "Correct these fields; nothing was changed."
 
     def __init__(self, what: str, problems: Sequence[Problem], *, remedy: str | None = None) -> None:
         why = "; ".join(str(p.get("message", p)) for p in problems) or None
@@ -112,24 +117,28 @@ class InvalidName(InvalidInput):
     """A name that is no DNS label of at most 40 characters (RFC 1123)."""
 
     code = "invalid_name"
+    usual_remedy = "Use lower-case letters, digits and hyphens, at most 40 of them, such as support-chat."
 
 
 class InvalidSource(InvalidInput):
     """A ``serve.py`` that raises, hangs on import, or declares no server."""
 
     code = "invalid_source"
+    usual_remedy = "Correct serve.py and deploy it again; nothing was changed."
 
 
 class InvalidRecipe(InvalidInput):
     """A recipe file that breaks the schema."""
 
     code = "invalid_recipe"
+    usual_remedy = "Correct the file, or move it away; docs/guides/recipes.md has the schema."
 
 
 class InvalidReference(InvalidInput):
     """A weights reference that is none of ``hf:``, ``path:``, ``package:``."""
 
     code = "invalid_reference"
+    usual_remedy = "Write hf:org/name@revision#file, path:/file or package:name==version#file."
 
 
 class UsageError(InvalidInput):
@@ -137,6 +146,23 @@ class UsageError(InvalidInput):
 
     code = "usage"
     status = 400
+    usual_remedy = "See: outrider --help"
+
+
+class MethodNotAllowed(InvalidInput):
+    """The REST API has the path, but not with this method."""
+
+    code = "method_not_allowed"
+    status = 405
+    usual_remedy = "Use a method that the Allow header names."
+
+
+class TooLarge(InvalidInput):
+    """The body of a request to the REST API is larger than any it takes."""
+
+    code = "too_large"
+    status = 413
+    usual_remedy = "Send less: a spec or a serve.py has some kilobytes."
 
 
 class NotFound(OutriderError):
@@ -145,42 +171,49 @@ class NotFound(OutriderError):
     code = "not_found"
     exit_code = 3
     status = 404
+    usual_remedy = "Check how it is written."
 
 
 class EndpointNotFound(NotFound):
     """No endpoint of that name."""
 
     code = "endpoint_not_found"
+    usual_remedy = "See them with: outrider endpoint list"
 
 
 class RevisionNotFound(NotFound):
     """The endpoint has no revision of that number."""
 
     code = "revision_not_found"
+    usual_remedy = "See them with: outrider endpoint info NAME"
 
 
 class ReplicaNotFound(NotFound):
     """No replica of that id."""
 
     code = "replica_not_found"
+    usual_remedy = "See them with: outrider endpoint info NAME"
 
 
 class RecipeNotFound(NotFound):
     """No recipe of that id in the catalog."""
 
     code = "recipe_not_found"
+    usual_remedy = "See them with: outrider recipe list"
 
 
 class KeyNotFound(NotFound):
     """No key of that id or name."""
 
     code = "key_not_found"
+    usual_remedy = "See them with: outrider key list"
 
 
 class UnknownModel(NotFound):
     """No recipe names the model and no facts about it could be read; says which sources were tried."""
 
     code = "unknown_model"
+    usual_remedy = "Name a model that a recipe is for (outrider recipe list), or a file: path:/FILE.gguf"
 
 
 class Conflict(OutriderError):
@@ -189,24 +222,28 @@ class Conflict(OutriderError):
     code = "conflict"
     exit_code = 4
     status = 409
+    usual_remedy = "Look at what is there now, then try again."
 
 
 class EndpointExists(Conflict):
     """Two endpoints of one name."""
 
     code = "endpoint_exists"
+    usual_remedy = "Choose another name, or remove that one: outrider endpoint rm NAME --purge"
 
 
 class KeyExists(Conflict):
     """Two live keys of one name."""
 
     code = "key_exists"
+    usual_remedy = "Choose another name, or revoke that one: outrider key revoke NAME"
 
 
 class SourceEdited(Conflict):
     """The endpoint runs an edited ``serve.py``; a spec would overwrite it."""
 
     code = "source_edited"
+    usual_remedy = "Deploy the file again, or give it up with --replace-source."
 
 
 class GenerationMismatch(Conflict):
@@ -214,6 +251,7 @@ class GenerationMismatch(Conflict):
 
     code = "generation_mismatch"
     status = 412
+    usual_remedy = "Read the endpoint again, and send the generation it has now."
 
 
 class AccessDenied(OutriderError):
@@ -222,6 +260,7 @@ class AccessDenied(OutriderError):
     code = "access_denied"
     exit_code = 5
     status = 403
+    usual_remedy = "Use a key that may do this; make one with: outrider key create NAME"
 
 
 class Unauthorized(AccessDenied):
@@ -229,18 +268,21 @@ class Unauthorized(AccessDenied):
 
     code = "unauthorized"
     status = 401
+    usual_remedy = "Send `Authorization: Bearer KEY`; make a key with: outrider key create NAME"
 
 
 class Forbidden(AccessDenied):
     """A known key without the scope this needs."""
 
     code = "forbidden"
+    usual_remedy = "Use a key with the scope that this needs; make one with: outrider key create NAME --scope SCOPE"
 
 
 class KeysRequired(AccessDenied):
     """Listening beyond loopback is refused while no key exists."""
 
     code = "keys_required"
+    usual_remedy = "Make a key first (outrider key create NAME), or listen on 127.0.0.1."
 
 
 class Unavailable(OutriderError):
@@ -249,12 +291,14 @@ class Unavailable(OutriderError):
     code = "unavailable"
     exit_code = 6
     status = 503
+    usual_remedy = "Try again; see what is up with: outrider status"
 
 
 class ControllerUnreachable(Unavailable):
     """The controller does not answer."""
 
     code = "controller_unreachable"
+    usual_remedy = "Start it with: outrider up"
 
 
 class MachineFault(OutriderError):
@@ -263,12 +307,14 @@ class MachineFault(OutriderError):
     code = "machine_fault"
     exit_code = 7
     status = 500
+    usual_remedy = "Mend what is named, and try again."
 
 
 class PortTaken(MachineFault):
     """Another process listens there."""
 
     code = "port_taken"
+    usual_remedy = "Stop what listens there, or choose others: outrider up --port N --api-port M"
 
 
 class DiskFull(MachineFault):
@@ -276,24 +322,30 @@ class DiskFull(MachineFault):
 
     code = "disk_full"
     status = 507
+    usual_remedy = "Free some space, or set OUTRIDER_CACHE to another disk."
 
 
 class PermissionRefused(MachineFault):
     """No right to write or connect there."""
 
     code = "permission_refused"
+    usual_remedy = (
+        "Run as the user it belongs to, or set OUTRIDER_HOME and OUTRIDER_CACHE to directories you may write."
+    )
 
 
 class EngineMissing(MachineFault):
     """The engine's package is not installed in its environment."""
 
     code = "engine_missing"
+    usual_remedy = "Install the engine in its environment; for llama.cpp: pip install 'outrider[cpu]'"
 
 
 class EnvironmentFailed(MachineFault):
     """An engine environment could not be built."""
 
     code = "environment_failed"
+    usual_remedy = "Correct Environment(packages=…, patches=…) in serve.py."
 
 
 class WeightsFault(OutriderError):
@@ -302,18 +354,21 @@ class WeightsFault(OutriderError):
     code = "weights_fault"
     exit_code = 8
     status = 502
+    usual_remedy = "Check the reference, or name another source."
 
 
 class WeightsUnavailable(WeightsFault):
     """None of the sources gave the file; ``details["tried"]`` says what each answered."""
 
     code = "weights_unavailable"
+    usual_remedy = "Check the reference, or name another source."
 
 
 class WeightsCorrupt(WeightsFault):
     """Truncated, or the SHA-256 differs. The partial file was removed."""
 
     code = "weights_corrupt"
+    usual_remedy = "Fetch them again, or correct the digest."
 
 
 class WeightsUnreadable(WeightsFault):
@@ -321,6 +376,7 @@ class WeightsUnreadable(WeightsFault):
 
     code = "weights_unreadable"
     status = 422
+    usual_remedy = "Give a whole GGUF file, or a directory with config.json."
 
 
 class ReplicaFault(OutriderError):
@@ -329,15 +385,18 @@ class ReplicaFault(OutriderError):
     code = "replica_fault"
     exit_code = 9
     status = 502
+    usual_remedy = "See its log: outrider endpoint logs NAME"
 
 
 class ReplicaFailed(ReplicaFault):
     """The replica's process ended; ``details["log"]`` holds its last lines."""
 
     code = "replica_failed"
+    usual_remedy = "See its log: outrider endpoint logs NAME"
 
 
 class StartTimeout(ReplicaFault):
     """The replica was not ready within ``startup_timeout``."""
 
     code = "start_timeout"
+    usual_remedy = "Listen on self.port, or raise startup_timeout in @app.server()."

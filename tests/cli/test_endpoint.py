@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from outrider.errors import ControllerUnreachable
 from tests.cli.api import READY, Api, look, replica_failed
 from tests.cli.conftest import Run
-from tests.client.standin import Standin
+from tests.client.standin import Answer, Standin
 
 _CREATE = ("endpoint", "create", "--model", "org/Small")
 _FAILED = look(status="failed", state="failed", reason="it died")
@@ -194,6 +195,31 @@ def test_source_and_logs(outrider: Run, api: Api, controller: Standin) -> None:
     api.exists, api.source, api.log = True, "# é\nx = '[bold]'\n", "one\x1b[31m\ntwo\n"
     assert outrider("endpoint", "source", "small").out == api.source
     assert outrider("endpoint", "logs", "small").out == "one\ntwo\n"
+    assert json.loads(outrider("endpoint", "logs", "small", "--json").out) == {"lines": ["one\x1b[31m", "two"]}
+
+
+def test_following_logs_tells_where_the_next_replica_begins(outrider: Run, api: Api, controller: Standin) -> None:
+    api.exists = True
+    pieces: list[dict[str, Any]] = [
+        {"replica": None, "lines": []},
+        {"replica": "a", "lines": []},
+        {"replica": "a", "lines": ["one\x1b[31m", "two"]},
+        {"replica": "b", "lines": []},
+        {"replica": "b", "lines": ["three"]},
+    ]
+    chunks = [f"event: log\ndata: {json.dumps(piece)}\n\n".encode() for piece in pieces]
+    path = "GET /endpoints/small/replicas/latest/logs"
+    api.answers[path] = lambda asked: Answer(kind="text/event-stream", chunks=chunks)
+    done = outrider("endpoint", "logs", "small", "-f", "-n", "7")
+    assert (done.code, done.out, done.err) == (
+        0,
+        "one\ntwo\n==> replica b <==\nthree\n",
+        "no replica yet: waiting for one\n",
+    )
+    asked = controller.asked[-1]
+    assert (asked.query["tail"], asked.headers["accept"]) == ("7", "text/event-stream")
+    lines = outrider("endpoint", "logs", "small", "-f", "--json").out.splitlines()
+    assert [json.loads(line) for line in lines] == pieces
 
 
 def test_events_tell_what_and_why(outrider: Run, api: Api, controller: Standin) -> None:

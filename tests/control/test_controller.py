@@ -12,7 +12,7 @@ from outrider.app.server import Stage
 from outrider.app.state import ReplicaState
 from outrider.control import events
 from outrider.control.controller import Controller
-from outrider.placement.base import Observation, Replica, ReplicaSpec
+from outrider.placement.base import Log, Observation, Replica, ReplicaSpec
 from outrider.spec.home import Home
 from outrider.store.database import Database, open_database
 from outrider.store.endpoints import Endpoints
@@ -50,6 +50,9 @@ class Stand:
         return []
 
     def log(self, replica_id: str, lines: int) -> list[str] | None:
+        return None
+
+    def follow(self, replica_id: str, lines: int) -> Log | None:
         return None
 
     def ready(self) -> None:

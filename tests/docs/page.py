@@ -2,7 +2,7 @@
 
 A comment directly before a block says what is particular about it: ``<!-- file: NAME -->`` (it is written to that
 file), ``<!-- fails: EXIT -->`` (its last command exits so) and ``<!-- not run: REASON -->``. ``<!-- given: NAME -->``
-anywhere says that the reader has a GGUF file of that name.
+anywhere says that the reader has a GGUF file of that name, or, where it ends in ``/``, that directory of a checkout.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Page:
 
     Attributes:
         blocks: every fenced block, in order.
-        given: names of the GGUF files its reader has.
+        given: names of the GGUF files, and of the checkout's directories (``examples/``), that its reader has.
         links: every link's target, as written.
         anchors: what a link can point to, as GitHub makes it of the headings.
     """

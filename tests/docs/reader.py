@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.docs.page import SHELL, Block, Page
+from tests.docs.page import ROOT, SHELL, Block, Page
 from tests.e2e.outrider_process import Outrider
 
 _SECONDS = 240
@@ -36,13 +36,16 @@ def follow(page: Page, outrider: Outrider, directory: Path, gguf: Path) -> None:
     Args:
         outrider: private; what the page starts is left to whoever made it.
         directory: empty; where the page's files and outputs lie.
-        gguf: a model file, copied under the names of those that the page's reader has.
+        gguf: a model file, copied under the names of those that the page's reader has. Directories are the checkout's.
 
     Raises:
         Lost: a command fails (or succeeds where the page says that it fails), or prints something else than is shown.
     """
     for name in page.given:
-        shutil.copyfile(gguf, directory / name)
+        if name.endswith("/"):
+            shutil.copytree(ROOT / name, directory / name)
+        else:
+            shutil.copyfile(gguf, directory / name)
     outputs = directory / ".outputs"
     outputs.mkdir()
     script = _START + "".join(_step(block, outrider, outputs) for block in page.blocks if block.not_run is None)

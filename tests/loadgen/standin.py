@@ -34,6 +34,7 @@ class Standin:
         status: answered to every request, with an OpenAI error where it is not 200.
         cut: the connection is closed after so many events.
         counts: whether it says usage.
+        forgets: it closes a kept connection when the second request comes on it, without a word.
     """
 
     ttft: float = 0.05
@@ -44,6 +45,7 @@ class Standin:
     status: int = 200
     cut: int | None = None
     counts: bool = True
+    forgets: bool = False
     context: int | None = 4096
     models: tuple[str, ...] = ("standin",)
     answers: list[Written] = field(default_factory=list)
@@ -56,12 +58,17 @@ class Standin:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection."""
+        served = False
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 first, *rest = head.decode().split("\r\n")
                 headers = {n.lower(): v.strip() for n, _, v in (line.partition(":") for line in rest if line)}
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
+                if self.forgets and first.startswith("POST"):
+                    if served:
+                        break
+                    served = True
                 if first.startswith("GET"):
                     listed = [{"id": name, "max_model_len": self.context} for name in self.models]
                     writer.write(_whole(200, {"object": "list", "data": listed}))

@@ -27,10 +27,6 @@ def target(standin: Standin, label: str = "standin") -> Target:
     return looked_up(Target(standin.url, "", label=label))
 
 
-def close(measured: float, known: float) -> bool:
-    return abs(measured - known) / known < 0.02
-
-
 def known(answers: list[Written]) -> dict[str, float]:
     """Medians of what the server itself noted."""
     return {
@@ -43,21 +39,29 @@ def known(answers: list[Written]) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize("concurrency", [1, 4])
-def test_measures_what_the_server_did_within_two_percent(concurrency: int) -> None:
+def errors(concurrency: int) -> dict[str, float]:
+    """Relative errors of one benchmark: what was measured against what the server itself noted."""
     with serving(Standin(ttft=0.25, gap=0.05, tokens_per_event=3)) as standin:
         plan = Plan((target(standin),), SMALL, seed=1, concurrencies=(concurrency,), requests=8, warm_up=0)
         result = quietly(plan).as_dict()
         answers = standin.answers[2:]  # two were for calibration
     row = result["rows"][0]
     assert row["errors"] == 0
-    for name, value in known(answers).items():
-        assert close(row[name]["p50"]["value"], value), (name, row[name], value)
     tokens = sum(answer.body["max_tokens"] for answer in answers)
-    seconds = max(answer.ended for answer in answers) - min(answer.read for answer in answers)
-    assert close(row["output_tps"]["value"], tokens / seconds)
     prompts = sum(request["prompt_tokens"] for request in result["requests"])
-    assert close(row["total_tps"]["value"], (tokens + prompts) / seconds)
+    seconds = max(answer.ended for answer in answers) - min(answer.read for answer in answers)
+    truths = known(answers) | {"output_tps": tokens / seconds, "total_tps": (tokens + prompts) / seconds}
+    found = {name: (row[name]["p50"] if "p50" in row[name] else row[name])["value"] for name in truths}
+    return {name: abs(found[name] - truth) / truth for name, truth in truths.items()}
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_measures_what_the_server_did_within_two_percent(concurrency: int) -> None:
+    # A busy machine delays this process now and then; a wrong measure is wrong every time.
+    tries: list[dict[str, float]] = []
+    while len(tries) < 4 and not (tries and max(tries[-1].values()) < 0.02):
+        tries.append(errors(concurrency))
+    assert max(tries[-1].values()) < 0.02, tries
 
 
 def test_an_open_loop_counts_from_when_a_request_was_due() -> None:
@@ -117,6 +121,13 @@ def test_failures_are_counted_by_kind_and_measured_as_nothing() -> None:
     assert all(kind.startswith("connection: ") for kind in row["error_kinds"])
     assert row["ttft"] is None
     assert row["output_tps"]["value"] == 0
+
+
+def test_a_kept_connection_that_was_closed_is_no_failure() -> None:
+    with serving(Standin(ttft=0.0, gap=0.0, forgets=True)) as standin:
+        result = quietly(Plan((target(standin),), SMALL, seed=1, concurrencies=(1,), requests=6)).as_dict()
+    assert result["rows"][0]["errors"] == 0
+    assert result["rows"][0]["requests"] == 6
 
 
 def test_a_target_that_refuses_ends_it_at_once() -> None:

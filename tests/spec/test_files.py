@@ -83,7 +83,7 @@ def test_every_problem_of_every_file_has_its_line(here: Path) -> None:
         "b.yaml:2:",
         "c.yaml:1:",
         "c.yaml:2:",
-        "d.yaml:",
+        "d.yaml:1:",
         "e.yaml:",
         "absent.yaml:",
     ]

@@ -7,8 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from fastapi.responses import JSONResponse
-
+from outrider.api.problems import answer
 from outrider.errors import Forbidden, OutriderError, Unauthorized
 from outrider.store.keys import Keys
 
@@ -31,8 +30,7 @@ class KeyedAccess:
         if error is None:
             await self._app(scope, receive, send)
             return
-        response = JSONResponse(error.problem(), status_code=error.status, media_type="application/problem+json")
-        await response(scope, receive, send)
+        await answer(error)(scope, receive, send)
 
     async def _refusal(self, scope: _Scope) -> OutriderError | None:
         secret = _secret(scope)

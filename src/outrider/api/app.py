@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from outrider._version import __version__
 from outrider.api import catalog, endpoints, keys, problems, status
+from outrider.api.limits import LimitedBody
 from outrider.control.controller import Controller
 from outrider.control.endpoints import EndpointService
 from outrider.control.processes import saved_url
@@ -40,6 +41,7 @@ def create_app(
         redoc_url=None,
     )
     problems.install(app)
+    app.add_middleware(LimitedBody)
 
     def gateway_url() -> str | None:
         connected = next((str(gateway["url"]) for gateway in controller.link.gateways()), None)

@@ -10,10 +10,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Header, Query, Request
 from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 
+from outrider.api import logs
 from outrider.control.endpoints import EndpointService, event_view
 from outrider.errors import InvalidInput, ReplicaNotFound
 from outrider.placement.base import Placement
 from outrider.spec.endpoint import parse
+from outrider.store.database import LARGEST
 from outrider.store.revisions import RevisionRecord
 
 _EVENT_POLL = 0.25
@@ -54,6 +56,9 @@ def _endpoint_routes(routes: APIRouter, service: EndpointService) -> None:
         With ``dry_run`` nothing is changed: the answer says what would be, field by field, with the plan and a unified
         diff of ``serve.py``.
         """
+        if spec.get("name") not in (None, name):
+            why = f"the path names {name!r}, the body {spec['name']!r}"[:200]
+            raise InvalidInput("Two names for one endpoint", why=why, remedy="Leave the body's name out.")
         wanted, expected = parse({**spec, "name": name}), _generation(if_match)
         if dry_run:
             proposal = service.propose(name, wanted, create=create, expected=expected, replace_source=replace_source)
@@ -124,14 +129,24 @@ def _replica_routes(routes: APIRouter, service: EndpointService, placement: Plac
         return {"items": service.view(name)["replicas"]}
 
     @routes.get("/endpoints/{name}/replicas/{replica}/logs", response_class=PlainTextResponse)
-    def get_logs(name: str, replica: str, tail: Annotated[int, Query(ge=1, le=10_000)] = 200) -> PlainTextResponse:
-        """The last lines of a replica's log; ``latest`` for the newest replica."""
-        replicas = service.view(name)["replicas"]
-        chosen = [r for r in replicas if replica in (r["id"], "latest")]
-        if not chosen:
+    async def get_logs(
+        request: Request, name: str, replica: str, tail: Annotated[int, Query(ge=1, le=10_000)] = 200
+    ) -> Response:
+        """The last lines of a replica's log; ``latest`` for the newest replica. Where the client accepts server-sent
+        events it goes on as the log grows, and with ``latest`` from one replica to the next."""
+
+        def replicas() -> list[dict[str, Any]]:
+            return list(service.view(name)["replicas"])
+
+        follow = "text/event-stream" in request.headers.get("accept", "")
+        chosen = logs.newest(await asyncio.to_thread(replicas), replica)
+        if chosen is None and not (follow and replica == logs.LATEST):
             raise ReplicaNotFound(f"{name} has no replica {replica!r}", remedy=f"See: outrider endpoint info {name}")
-        newest = max(chosen, key=lambda r: r["created_at"])
-        return PlainTextResponse("\n".join(placement.log(newest["id"], tail) or []) + "\n")
+        if follow:
+            following = logs.Following(replicas, placement.follow, replica, tail)
+            return StreamingResponse(logs.stream(following), media_type="text/event-stream")
+        lines = await asyncio.to_thread(placement.log, str(chosen), tail)
+        return PlainTextResponse("\n".join(lines or []) + "\n")
 
     @routes.get("/endpoints/{name}/engine")
     def get_engine(name: str) -> dict[str, str]:
@@ -140,7 +155,10 @@ def _replica_routes(routes: APIRouter, service: EndpointService, placement: Plac
 
     @routes.get("/endpoints/{name}/events", response_model=None)
     async def get_events(
-        request: Request, name: str, after: int = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 200
+        request: Request,
+        name: str,
+        after: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 200,
     ) -> dict[str, Any] | StreamingResponse:
         """What happened and why; a stream of server-sent events where the client accepts one."""
         await asyncio.to_thread(service.view, name)
@@ -160,13 +178,14 @@ async def _follow(service: EndpointService, name: str, after: int) -> AsyncItera
 
 def _revision(record: RevisionRecord) -> dict[str, Any]:
     fields = ("number", "digest", "origin", "status", "reason", "created_at")
-    return {field: getattr(record, field) for field in fields}
+    view = {field: getattr(record, field) for field in fields}
+    return view | {"weights": record.declaration.get("weights")}
 
 
 def _generation(if_match: str | None) -> int | None:
     if if_match is None:
         return None
     text = if_match.strip().strip('"')
-    if not text.isdigit():
+    if not text.isdecimal():
         raise InvalidInput(f"If-Match is no generation: {if_match!r}", remedy="Send the endpoint's generation.")
     return int(text)

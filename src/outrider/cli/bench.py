@@ -59,7 +59,7 @@ def bench(
     curve: Annotated[bool, typer.Option("--curve", help="Print a recipe's capacity_curve.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, without the single requests.")] = False,
 ) -> None:
-    """Measure an endpoint, or any OpenAI-compatible server, under load.
+    """Measure an endpoint, or any OpenAI server, under load.
 
     Prints TTFT, ITL, whole requests and tokens/s with 95 % confidence intervals. ITL is
     (last - first content event) / (tokens - 1) of a request; the gap between events is shown apart.

@@ -9,6 +9,7 @@ import typer
 
 from outrider.cli.removing import remove_failed
 from outrider.cli.terminal import say, show_json
+from outrider.cli.text import unread
 from outrider.cli.up import start_if_needed
 from outrider.cli.waiting import wait_ready
 from outrider.client.http import Client
@@ -24,9 +25,11 @@ def deploy(
 ) -> None:
     """Deploy a serve.py as the next revision of its endpoint; a new endpoint is made where there is none."""
     try:
-        source = file.read_text()
+        source = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSource(f"{file} cannot be read", why=str(error), remedy="Give the path of a serve.py.") from error
+        raise InvalidSource(
+            f"{file} cannot be read", why=unread(error), remedy="Give the path of a serve.py."
+        ) from error
     with Client() as client:
         start_if_needed(client, quiet=as_json)
         before = {endpoint["name"] for endpoint in client.endpoints()}

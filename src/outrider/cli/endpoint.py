@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from outrider.cli import applying, explaining, inspecting
+from outrider.cli.candidates import endpoint_names, model_ids, recipe_ids
 from outrider.cli.removing import remove, remove_failed
 from outrider.cli.terminal import console, say, show_json
 from outrider.cli.up import start_if_needed
@@ -28,12 +29,19 @@ inspecting.register(app)
 applying.register(app)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Model = Annotated[str | None, typer.Option(help="Hub id of a model in the catalog, or path:FILE.gguf.")]
+Existing = Annotated[str, typer.Argument(autocompletion=endpoint_names)]
+Model = Annotated[
+    str | None,
+    typer.Option(help="Hub id of a model in the catalog, or path:FILE.gguf.", autocompletion=model_ids),
+]
 Name = Annotated[str | None, typer.Option(help="DNS label of at most 40 characters; default: from the model.")]
 File = Annotated[Path | None, typer.Option("--file", "-f", help="The spec as YAML.")]
 Task = Annotated[str | None, typer.Option(help="generate or embed.")]
 Engine = Annotated[str | None, typer.Option(help="llamacpp, vllm or sglang; default: the planner's choice.")]
-RecipeId = Annotated[str | None, typer.Option("--recipe", help="A recipe's id; default: the planner's choice.")]
+RecipeId = Annotated[
+    str | None,
+    typer.Option("--recipe", help="A recipe's id; default: the planner's choice.", autocompletion=recipe_ids),
+]
 WeightsFrom = Annotated[str | None, typer.Option("--weights", help="hf:org/name@rev#file, path:… or package:…")]
 DrafterChoice = Annotated[str | None, typer.Option("--drafter", help="auto, off, ngram, mtp, hf:… or path:…")]
 Gpu = Annotated[str | None, typer.Option(help="GPU model and count, H200:1; default: the planner's choice.")]
@@ -113,14 +121,14 @@ def plan(
 
 
 @app.command()
-def stop(name: str, as_json: Json = False) -> None:
+def stop(name: Existing, as_json: Json = False) -> None:
     """Drain and stop its replicas. Spec, revisions and cache stay."""
     _act(name, "stop", "is stopping; start it again with: outrider endpoint start", as_json)
 
 
 @app.command()
 def start(
-    name: str,
+    name: Existing,
     wait: Annotated[bool, typer.Option(help="Wait until it serves.")] = True,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait.")] = 3600.0,
     as_json: Json = False,
@@ -138,7 +146,7 @@ def start(
 
 @app.command()
 def rollback(
-    name: str,
+    name: Existing,
     revision: Annotated[int | None, typer.Option(help="Default: the last one that served.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -154,7 +162,7 @@ def rollback(
 
 @app.command()
 def rm(
-    name: str,
+    name: Existing,
     purge: Annotated[bool, typer.Option("--purge", help="Destroy its revisions and events.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,

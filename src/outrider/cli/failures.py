@@ -26,8 +26,7 @@ def show(error: OutriderError, *, as_json: bool) -> None:
     lines = [f"error: {clean(error.what)}"]
     if error.why:
         lines.append(f"  why:  {clean(error.why)}")
-    if error.remedy:
-        lines.append(f"  next: {clean(error.remedy)}")
+    lines.append(f"  next: {clean(error.remedy)}")
     if error.details.get("removed"):
         lines.append(f"  note: {clean(str(error.details['removed']))} was removed again; nothing half-made is left")
     log = error.details.get("log")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
+from outrider.cli.candidates import endpoint_names
 from outrider.cli.terminal import coloured, console, moment, say, say_pairs, show_json, show_table
 from outrider.cli.text import clean, clean_lines
 from outrider.client.http import Client
 
+Name = Annotated[str, typer.Argument(autocompletion=endpoint_names)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -35,7 +39,7 @@ def list_endpoints(as_json: Json = False) -> None:
     show_table(columns, [_row(view) for view in found], empty="no endpoints; make one: outrider endpoint create")
 
 
-def info(name: str, as_json: Json = False) -> None:
+def info(name: Name, as_json: Json = False) -> None:
     """Show one endpoint: state, revisions, replicas."""
     with Client() as client:
         view, revisions = client.endpoint(name), client.revisions(name)
@@ -55,24 +59,33 @@ def info(name: str, as_json: Json = False) -> None:
     show_table(("replica", "stage", "revision", "pid", "since (UTC)"), replicas, empty="no replicas")
 
 
-def source(name: str, revision: Annotated[str, typer.Option(help="A number, or current.")] = "current") -> None:
+def source(name: Name, revision: Annotated[str, typer.Option(help="A number, or current.")] = "current") -> None:
     """Print its serve.py: exactly what runs."""
     with Client() as client:
         print(client.source(name, revision), end="")
 
 
 def logs(
-    name: str,
+    name: Name,
     replica: Annotated[str, typer.Option(help="A replica's id, or latest.")] = "latest",
     tail: Annotated[int, typer.Option("--tail", "-n", min=1, max=10_000, help="Lines.")] = 200,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written next.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Print the last lines of a replica's log."""
+    """Print the last lines of a replica's log. --follow goes from the latest replica to the one that replaces it."""
     with Client() as client:
-        print(clean_lines(client.logs(name, replica, tail=tail)), end="")
+        if follow:
+            _follow_logs(client.follow_logs(name, replica, tail=tail), as_json=as_json)
+            return
+        text = client.logs(name, replica, tail=tail)
+    if as_json:
+        show_json({"lines": text.splitlines()})
+    else:
+        print(clean_lines(text), end="")
 
 
 def events(
-    name: str,
+    name: Name,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens next.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -89,6 +102,22 @@ def events(
         show_table(
             ("at (UTC)", "kind", "what", "why"), [_event(event) for event in found], empty="nothing happened yet"
         )
+
+
+def _follow_logs(pieces: Iterable[dict[str, Any]], *, as_json: bool) -> None:
+    shown = None
+    for piece in pieces:
+        replica, lines = piece["replica"], piece["lines"]
+        if as_json:
+            print(json.dumps(piece, ensure_ascii=False), flush=True)
+        elif replica is None:
+            print("no replica yet: waiting for one", file=sys.stderr, flush=True)
+        elif not lines:
+            if shown is not None:
+                print(f"==> replica {clean(replica)} <==", flush=True)
+            shown = replica
+        else:
+            print(clean_lines("\n".join(lines)), end="", flush=True)
 
 
 def _event(event: dict[str, Any]) -> tuple[str, ...]:

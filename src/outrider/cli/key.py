@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from outrider.cli.candidates import endpoint_names, key_names
 from outrider.cli.terminal import moment, say, show_json, show_table
 from outrider.client.http import Client
 
@@ -24,7 +25,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def create(
     name: str,
     scope: Annotated[list[str] | None, typer.Option(help="inference (default) or admin; repeatable.")] = None,
-    endpoint: Annotated[list[str] | None, typer.Option(help="Only for this endpoint; repeatable.")] = None,
+    endpoint: Annotated[
+        list[str] | None, typer.Option(help="Only for this endpoint; repeatable.", autocompletion=endpoint_names)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a key; its secret is shown once. From the first key on, the gateway asks for one."""
@@ -54,7 +57,7 @@ def list_keys(as_json: Json = False) -> None:
 
 
 @app.command()
-def revoke(key: str, as_json: Json = False) -> None:
+def revoke(key: Annotated[str, typer.Argument(autocompletion=key_names)], as_json: Json = False) -> None:
     """Revoke a key by name or id; it stops working at once."""
     with Client() as client:
         revoked = client.revoke_key(key)

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from outrider._version import __version__
-from outrider.cli.exit_codes import epilog
+from outrider.cli.error_reference import epilog
 from outrider.cli.failures import crashed, show
 from outrider.errors import OutriderError, UsageError
 
@@ -24,10 +24,12 @@ _COMMANDS = {
     "status": ("outrider.cli.up", "status", "Show what is up."),
     "endpoint": ("outrider.cli.endpoint", "app", "Make, see, change and remove endpoints."),
     "deploy": ("outrider.cli.deploy", "deploy", "Deploy a serve.py as the next revision of its endpoint."),
-    "bench": ("outrider.cli.bench", "bench", "Measure an endpoint, or any OpenAI-compatible server, under load."),
-    "recipe": ("outrider.cli.recipe", "app", "See the recipes that endpoints are planned from."),
+    "bench": ("outrider.cli.bench", "bench", "Measure an endpoint, or any OpenAI server, under load."),
+    "recipe": ("outrider.cli.recipe", "app", "See and check the recipes that endpoints are planned from."),
+    "model": ("outrider.cli.model", "app", "See, fetch, check and remove weights."),
     "key": ("outrider.cli.key", "app", "Make, list and revoke API keys."),
     "doctor": ("outrider.cli.doctor", "doctor", "Say what this machine can run, and why not more."),
+    "completion": ("outrider.cli.completion", "completion", "Print the script that completes words in your shell."),
     "version": ("outrider.cli.version", "version", "Print the version."),
 }
 _INTERRUPTED = 130
@@ -42,7 +44,7 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; an unknown word gets the nearest one."""
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             import difflib
 
             near = difflib.get_close_matches(args[0], _COMMANDS, 1)
@@ -63,6 +65,16 @@ class LazyGroup(TyperGroup):
         command = typer.main.get_command(found)
         command.name = cmd_name
         return command
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The commands that a word may become, without importing any; and options."""
+        from typer._click.shell_completion import CompletionItem
+
+        if ctx._protected_args:
+            return []  # there is a word before it already, which is no command
+        begun = [(name, text) for name, (_, _, text) in _COMMANDS.items() if name.startswith(incomplete)]
+        options = super(TyperGroup, self).shell_complete(ctx, incomplete)
+        return [*(CompletionItem(name, help=text) for name, text in begun), *options]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """One line each, without importing any."""
@@ -100,6 +112,10 @@ def _root(
 
 def main() -> None:
     """Entry point of ``outrider``."""
+    if question := os.environ.get("_OUTRIDER_COMPLETE"):
+        from outrider.cli.completion import answer
+
+        sys.exit(answer(typer.main.get_command(root), question))
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from outrider.cli import linting
+from outrider.cli.candidates import recipe_ids
 from outrider.cli.terminal import show_json, show_table
 from outrider.recipes.library import load_catalog
 
@@ -14,7 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="See the recipes that endpoints are planned from.",
+    help="See and check the recipes that endpoints are planned from.",
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -32,7 +35,7 @@ def list_recipes(as_json: Json = False) -> None:
 
 
 @app.command()
-def show(recipe: str, as_json: Json = False) -> None:
+def show(recipe: Annotated[str, typer.Argument(autocompletion=recipe_ids)], as_json: Json = False) -> None:
     """Show one recipe whole."""
     found = load_catalog().get(recipe).model_dump(mode="json")
     if as_json:
@@ -41,3 +44,12 @@ def show(recipe: str, as_json: Json = False) -> None:
     import yaml
 
     print(yaml.safe_dump(found, sort_keys=False, allow_unicode=True), end="")
+
+
+@app.command()
+def lint(
+    paths: Annotated[list[Path], typer.Argument(metavar="FILE|DIR...", help="Files, or directories of *.yaml.")],
+    as_json: Json = False,
+) -> None:
+    """Check recipe files: every problem of every file. Exits with 2 if one is an error, with 0 on warnings."""
+    linting.lint(paths, as_json=as_json)

@@ -27,5 +27,5 @@ def remove_failed(client: Client, name: str, error: OutriderError) -> None:
         return
     remove(client, name)
     error.details["removed"] = name
-    if isinstance(error, StartTimeout) and error.remedy and error.remedy.startswith("It goes on"):
+    if isinstance(error, StartTimeout) and error.remedy.startswith("It goes on"):
         error.remedy = "It was removed. Allow more time with --timeout, or do not wait: --no-wait"

@@ -18,6 +18,11 @@ def clean_lines(text: str) -> str:
     return "".join(clean(line) + "\n" for line in text.splitlines())
 
 
+def unread(error: OSError | UnicodeDecodeError) -> str:
+    """Why a text file could not be read, in words for people."""
+    return (error.strerror or type(error).__name__) if isinstance(error, OSError) else "it is no UTF-8 text"
+
+
 def size(count: float) -> str:
     """Bytes for people."""
     for unit in ("B", "kB", "MB"):

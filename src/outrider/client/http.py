@@ -32,20 +32,30 @@ class Client:
     Args:
         url: of a remote controller; None: ``OUTRIDER_URL``, else the local Unix socket.
         key: for a remote one; None: ``OUTRIDER_KEY``.
+        address: where to connect, whatever ``url``, ``key`` and the environment say.
+        timeout: seconds to wait for an answer.
 
     Every method raises the :class:`~outrider.errors.OutriderError` that the controller answered, or
     ControllerUnreachable where none answers.
     """
 
-    def __init__(self, url: str | None = None, key: str | None = None) -> None:
-        given = {"OUTRIDER_URL": url, "OUTRIDER_KEY": key}
-        self.address = Address.from_environment({**os.environ, **{name: text for name, text in given.items() if text}})
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        address: Address | None = None,
+        timeout: float = _ANSWER,
+    ) -> None:
+        given = {name: text for name, text in (("OUTRIDER_URL", url), ("OUTRIDER_KEY", key)) if text}
+        self.address = address or Address.from_environment({**os.environ, **given})
+        self._timeout = timeout
         path = self.address.socket
         headers = {"Authorization": f"Bearer {self.address.key}"} if self.address.key else {}
         self._http = httpx.Client(
             base_url=self.address.url,
             headers=headers,
-            timeout=httpx.Timeout(_ANSWER, connect=_CONNECT),
+            timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT)),
             transport=httpx.HTTPTransport(uds=str(path)) if path else None,
             trust_env=path is None,
         )
@@ -155,18 +165,28 @@ class Client:
         path = f"{_endpoint(name)}/replicas/{_segment(replica)}/logs"
         return self._send("GET", path, params={"tail": tail}).text
 
+    def follow_logs(self, name: str, replica: str = "latest", *, tail: int = 200) -> Iterator[View]:
+        """A replica's log as it grows: ``{"replica": id, "lines": […]}``, an entry without lines where one begins.
+
+        With ``latest`` it goes on with the next replica (id None: there is none yet). It ends when the endpoint is
+        removed or the named replica is gone; ControllerUnreachable when the controller goes.
+        """
+        return self._follow(f"{_endpoint(name)}/replicas/{_segment(replica)}/logs", {"tail": tail})
+
     def events(self, name: str, *, after: int = 0, limit: int = 200) -> list[View]:
         """Events of an endpoint, oldest first: the newest, or the next ones after an id."""
         return self._items(f"{_endpoint(name)}/events", params={"after": after, "limit": limit})
 
     def follow_events(self, name: str, *, after: int = 0) -> Iterator[View]:
         """Events as they happen, until the caller stops or the controller goes (Unavailable)."""
-        path = f"{_endpoint(name)}/events"
+        return self._follow(f"{_endpoint(name)}/events", {"after": after})
+
+    def _follow(self, path: str, params: Mapping[str, Any]) -> Iterator[View]:
         headers = {"Accept": "text/event-stream"}
         timeout = httpx.Timeout(None, connect=_CONNECT)
         self._require_listener()
         try:
-            with self._http.stream("GET", path, params={"after": after}, headers=headers, timeout=timeout) as response:
+            with self._http.stream("GET", path, params=params, headers=headers, timeout=timeout) as response:
                 if response.is_error:
                     response.read()
                 self._check(response)
@@ -251,7 +271,7 @@ class Client:
         if self.address.socket is None:
             return
         with socket.socket(socket.AF_UNIX) as probe:
-            probe.settimeout(_CONNECT)
+            probe.settimeout(min(self._timeout, _CONNECT))
             try:
                 probe.connect(str(self.address.socket))
             except PermissionError as error:
@@ -271,7 +291,7 @@ class Client:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             return self._absent()
         if isinstance(error, httpx.TimeoutException):
-            why = f"{self.address} took longer than {_ANSWER:g} s"
+            why = f"{self.address} took longer than {self._timeout:g} s"
             return ControllerUnreachable("The controller does not answer", why=why, remedy="See: outrider status")
         why = str(error) or type(error).__name__
         return ControllerUnreachable("The controller went away", why=why, remedy="See: outrider status")

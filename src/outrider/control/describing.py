@@ -28,11 +28,16 @@ def describe_source(source: str, *, timeout: float = _TIMEOUT) -> dict[str, Any]
     """
     with tempfile.TemporaryDirectory(prefix="outrider-describe-") as directory:
         path = Path(directory) / "serve.py"
-        path.write_text(source)
+        try:
+            path.write_text(source, encoding="utf-8")
+        except UnicodeEncodeError as error:
+            raise InvalidSource(
+                "serve.py cannot be written", why=str(error), remedy="Send text of whole characters."
+            ) from error
         text = _run([sys.executable, "-m", "outrider.app.runner", str(path), "--describe"], directory, timeout)
     try:
-        answer = json.loads(text.strip().splitlines()[-1])
-    except (ValueError, IndexError):
+        answer = dict(json.loads(text.strip().splitlines()[-1]))
+    except (ValueError, TypeError, IndexError):
         raise InvalidSource(
             "serve.py ended before it could be read",
             why=(text.strip().splitlines() or ["no output"])[-1][:200],
@@ -40,7 +45,7 @@ def describe_source(source: str, *, timeout: float = _TIMEOUT) -> dict[str, Any]
         ) from None
     if "code" in answer:
         raise _rebuilt(answer)
-    return dict(answer)
+    return answer
 
 
 def digest(source: str, plan: Any, declaration: dict[str, Any]) -> str:
@@ -58,11 +63,10 @@ def _run(argv: list[str], directory: str, timeout: float) -> str:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
         start_new_session=True,
     )
     try:
-        return child.communicate(timeout=timeout)[0]
+        return child.communicate(timeout=timeout)[0].decode("utf-8", "replace")
     except subprocess.TimeoutExpired:
         raise InvalidSource(
             f"serve.py was not read within {timeout:g} s",

@@ -269,7 +269,7 @@ class EndpointService:
         record = self._endpoints.get(name)
         if number == "current" and record.revision is not None:
             return self._revisions.get(name, record.revision)
-        if not number.isdigit():
+        if not number.isdecimal():
             raise RevisionNotFound(f"{name} has no revision {number!r}", remedy="Give a number, or: current")
         return self._revisions.get(name, int(number))
 

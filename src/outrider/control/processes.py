@@ -71,12 +71,12 @@ def ensure_up(home: Home, options: Options) -> Started:
     home.create()
     with _lock(home):
         _refuse_open_host(home, options)
-        started: list[str] = []
-        for process in _processes(home, options):
-            if running(home, process.name) is None:
-                _refuse_taken(process.host, process.port)
-                _start(home, process)
-                started.append(process.name)
+        missing = [process for process in _processes(home, options) if running(home, process.name) is None]
+        for process in missing:  # all before any: a start that is refused leaves nothing behind
+            _refuse_taken(process.host, process.port)
+        for process in missing:
+            _start(home, process)
+        started = [process.name for process in missing]
         already = [name for name in ("controller", "gateway") if name not in started]
         return Started(started, already, saved_url(home, "gateway"), saved_url(home, "controller"))
 

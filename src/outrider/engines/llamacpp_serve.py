@@ -85,7 +85,7 @@ def main() -> int:
     try:
         server = xllamacpp.Server(params)
     except (RuntimeError, ValueError) as error:
-        say(str(error))
+        say(f"{params.model.path} is not served: {error}")  # llama.cpp's own words may still wait in its log's thread
         return PORT_TAKEN if port_is_taken(params.hostnames[0], params.port) else NOT_STARTED
     wait_for_the_end(server)
     return 0

@@ -64,7 +64,7 @@ class Exchange:
         call = self._call
         route = self._route = routes.match(call.target)
         if route is None:
-            self._reply(responses.error(404, f"No such path: {call.target[:200]}", code="unknown_path"))
+            self._reply(local.unknown_path(call.target))
         elif route.methods and call.method == "OPTIONS":
             self._reply(Response(HTTPStatus.NO_CONTENT, b"", headers=(("allow", local.allowed(route)),)))
         elif route.methods and call.method not in route.methods:

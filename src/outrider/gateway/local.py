@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from outrider.errors import AccessDenied
 from outrider.gateway import auth, responses
 from outrider.gateway.responses import Response
-from outrider.gateway.routes import Place, Route
+from outrider.gateway.routes import INFERENCE, Place, Route
 from outrider.gateway.table import Endpoint, Revision, Table
 from outrider.metrics import exposition
 
@@ -50,6 +50,12 @@ def unknown_model(table: Table, name: str, visible: Sequence[Endpoint], *, custo
     else:
         message = f"No endpoint {name[:200]!r}, nor any other. Make one: outrider endpoint create --model MODEL"
     return responses.error(404, message, code="model_not_found", param=None if custom else "model")
+
+
+def unknown_path(target: str) -> Response:
+    """404 that says which paths there are."""
+    there = ", ".join(sorted(INFERENCE))
+    return responses.error(404, f"No such path: {target[:200]!r}. There are: {there}", code="unknown_path")
 
 
 def wrong_method(method: str, route: Route) -> Response:

@@ -25,6 +25,7 @@ class InvalidBody(InvalidInput):
 
     code = "invalid_request"
     status = 400
+    usual_remedy = "Send one JSON object, as OpenAI's API takes it."
 
 
 class Facts(NamedTuple):

@@ -76,7 +76,11 @@ class Client(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             self._drop_unfinished_upgrade()
         except httptools.HttpParserError as error:
-            self._refuse(responses.error(400, f"Not a valid HTTP request: {error}", code="bad_request"))
+            self._refuse(
+                responses.error(
+                    400, f"Not a valid HTTP request: {error}. Send plain HTTP/1.1, with one length", code="bad_request"
+                )
+            )
         if not self._refused and not self._in_body and self._head_bytes > HEAD_LIMIT:
             self._refuse_head()
         if len(self._queue) > _QUEUE and self._reading and self.transport is not None:
@@ -244,11 +248,19 @@ class Client(asyncio.Protocol):
 
     def _refuse_head(self) -> None:
         limit = HEAD_LIMIT // 1024
-        self._refuse(responses.error(431, f"The request head is larger than {limit} KiB", code="head_too_large"))
+        self._refuse(
+            responses.error(
+                431,
+                f"The request head is larger than {limit} KiB. Send fewer or shorter headers",
+                code="head_too_large",
+            )
+        )
 
     def _refuse_body(self) -> None:
         limit = self._gateway.body_limit
-        self._refuse(responses.error(413, f"The request body is larger than {limit} bytes", code="body_too_large"))
+        self._refuse(
+            responses.error(413, f"The request body is larger than {limit:,} bytes. Send less", code="body_too_large")
+        )
 
     def _drop_unfinished_upgrade(self) -> None:
         """The parser ends at an upgrade; its request was complete, so the answer replaces it."""

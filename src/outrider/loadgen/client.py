@@ -18,6 +18,8 @@ from outrider.loadgen.target import Target
 
 _CALIBRATION_WORDS = (8, 200)
 _CONNECT = 10.0
+_UNANSWERED = "without sending a response"
+"""How httpcore says that a kept connection was closed just as it was used: any client takes a new one then."""
 
 
 class LoadClient:
@@ -91,24 +93,39 @@ class LoadClient:
         if shape.affinity_key is not None:
             headers["Outrider-Affinity-Key"] = shape.affinity_key
         answer = Answer()
-        status, error = 0, None
         sent = time.perf_counter() - origin
         try:
-            async with self._http.stream("POST", "/chat/completions", content=content, headers=headers) as response:
-                status = response.status_code
-                if response.is_success:
-                    async for data in response.aiter_raw():
-                        answer.feed(data, time.perf_counter() - origin)
-                else:
-                    error = _refusal(status, await response.aread())
-        except httpx.TimeoutException as failure:
-            error = f"timeout: {type(failure).__name__}"
+            status, error = await self._exchange(content, headers, answer, origin)
+        except httpx.RemoteProtocolError as failure:
+            if _UNANSWERED in str(failure):
+                status, error = await self._again(content, headers, answer, origin)
+            else:
+                status, error = 0, _broken(failure)
         except httpx.TransportError as failure:
-            error = f"connection: {str(failure) or type(failure).__name__}"
+            status, error = 0, _broken(failure)
         ended = time.perf_counter() - origin
         due = sent if scheduled is None else scheduled
         return measured(target=self.index, number=number, shape=shape, scheduled=due, sent=sent, ended=ended,
                         status=status, answer=answer, error=error)  # fmt: skip
+
+    async def _exchange(
+        self, content: bytes, headers: Mapping[str, str], answer: Answer, origin: float
+    ) -> tuple[int, str | None]:
+        """Status, and what the server refused with."""
+        async with self._http.stream("POST", "/chat/completions", content=content, headers=headers) as response:
+            if not response.is_success:
+                return response.status_code, _refusal(response.status_code, await response.aread())
+            async for data in response.aiter_raw():
+                answer.feed(data, time.perf_counter() - origin)
+            return response.status_code, None
+
+    async def _again(
+        self, content: bytes, headers: Mapping[str, str], answer: Answer, origin: float
+    ) -> tuple[int, str | None]:
+        try:
+            return await self._exchange(content, {**headers, "Connection": "close"}, answer, origin)
+        except httpx.TransportError as failure:
+            return 0, _broken(failure)
 
     def _body(self, shape: Shape, number: int) -> bytes:
         body = {
@@ -120,6 +137,11 @@ class LoadClient:
             **self._fields,
         }
         return json.dumps(body).encode()
+
+
+def _broken(failure: httpx.TransportError) -> str:
+    kind = "timeout" if isinstance(failure, httpx.TimeoutException) else "connection"
+    return f"{kind}: {str(failure) or type(failure).__name__}"
 
 
 def _refusal(status: int, content: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,7 +81,7 @@ def _models(target: Target) -> list[dict[str, Any]]:
     try:
         answer = httpx.get(f"{target.url}/models", headers=target.headers, timeout=_TIMEOUT)
     except httpx.TransportError as error:
-        why = str(error) or type(error).__name__
+        why = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or "the connection broke"
         raise Unavailable(f"{target.url} does not answer", why=why, remedy=remedy) from error
     if answer.status_code in (401, 403):
         raise Unauthorized(f"{target.url} wants another key", why=f"it answered {answer.status_code}",

@@ -7,6 +7,7 @@ resumes; a wrong digest removes it.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -21,6 +22,7 @@ from pathlib import Path
 from outrider.app.server import Progress, Report
 from outrider.errors import DiskFull, InvalidReference, MachineFault, OutriderError, PermissionRefused, WeightsCorrupt
 from outrider.models.digests import DigestMemory, digest, size
+from outrider.models.growth import tree_bytes
 from outrider.spec.home import Home
 
 _MARGIN = 64 * 1024 * 1024
@@ -31,12 +33,23 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """One file or directory of the cache: its digest, its name, where it lies, its bytes."""
+    """One file or directory of the cache.
+
+    Attributes:
+        sha256: its digest.
+        name: of the file or directory.
+        path: where it lies.
+        bytes: its size.
+        used_at: when it was last asked for, UTC ms.
+        references: what it was fetched as, the first known first; empty where an earlier Outrider fetched it.
+    """
 
     sha256: str
     name: str
     path: Path
     bytes: int
+    used_at: int
+    references: tuple[str, ...] = ()
 
 
 class Cache:
@@ -53,12 +66,19 @@ class Cache:
 
     def blobs(self) -> list[Blob]:
         """Everything in the cache, by name."""
-        found = []
+        found, references = [], self._references()
         for directory in self._blobs.iterdir() if self._blobs.is_dir() else ():
             path = _content(directory)
             if path is not None:
-                found.append(Blob(directory.name, path.name, path, size(path)))
+                used = directory.stat().st_mtime_ns // 1_000_000
+                known = tuple(references.get(directory.name, ()))
+                found.append(Blob(directory.name, path.name, path, size(path), used, known))
         return sorted(found, key=lambda blob: (blob.name, blob.sha256))
+
+    def unfinished(self, reference: str | None = None) -> int:
+        """Bytes of fetches that were cut short: of one reference, or of all."""
+        partial = self.root / "partial"
+        return tree_bytes(partial if reference is None else partial / f"{_key(reference)}.part")
 
     def find(self, sha256: str, report: Report) -> Path | None:
         """The blob of a digest, if it is here and still what it was; a damaged one is removed."""
@@ -66,6 +86,8 @@ class Cache:
         if path is None:
             return None
         if self.memory.digest(path, report) == sha256:
+            with contextlib.suppress(OSError):
+                os.utime(path.parent)  # what `used_at` reads
             return path
         report(Progress("the cached weights are damaged: fetching them again"))
         self.remove(sha256)
@@ -73,11 +95,13 @@ class Cache:
 
     def known(self, reference: str, report: Report) -> Path | None:
         """The blob that a reference without a digest gave the first time: a restart never changes a model."""
-        try:
-            sha256 = (self.root / "references" / _key(reference)).read_text()
-        except OSError:
-            return None
-        return self.find(sha256, report)
+        sha256 = self.remembered(reference)
+        return None if sha256 is None else self.find(sha256, report)
+
+    def remembered(self, reference: str) -> str | None:
+        """The digest that a reference had the first time, whether or not its blob is still here."""
+        note = _note(self.root / "references" / _key(reference))
+        return note[0] if note else None
 
     def verify(self, sha256: str, report: Report) -> bool:
         """Read a blob whole, whatever is remembered of it; False: it is damaged. It stays where it is."""
@@ -145,7 +169,7 @@ class Cache:
                 fetched.replace(place)
             references = self.root / "references"
             references.mkdir(exist_ok=True)
-            (references / _key(reference)).write_text(found)
+            (references / _key(reference)).write_text(f"{found}\n{reference}\n")
         self.memory.remember_now(place, found)
         self.discard(reference)
         return place
@@ -166,6 +190,15 @@ class Cache:
                 remedy="Free some, or set OUTRIDER_CACHE to another disk.",
                 details={"needed": need, "free": free},
             )
+
+    def _references(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        directory = self.root / "references"
+        for path in sorted(directory.iterdir(), key=_age) if directory.is_dir() else ():
+            note = _note(path)
+            if note and len(note) > 1:
+                found.setdefault(note[0], []).append(note[1])
+        return found
 
     @property
     def _blobs(self) -> Path:
@@ -205,6 +238,18 @@ def _content(directory: Path) -> Path | None:
         return next((path for path in directory.iterdir() if not path.name.startswith(".")), None)
     except OSError:
         return None
+
+
+def _note(path: Path) -> list[str]:
+    """The digest of a reference and, since it is written, the reference; nothing if there is no such note."""
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _age(path: Path) -> tuple[int, str]:
+    return path.stat().st_mtime_ns, path.name
 
 
 def _flush(path: Path) -> None:

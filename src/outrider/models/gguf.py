@@ -99,7 +99,8 @@ def read_header(path: Path) -> Header:
     """
     try:
         if not path.is_file():
-            raise _unreadable(path, "it is no file" if path.exists() else "there is no such file")
+            why = "it is no file" if path.exists() else "there is no such file"
+            raise WeightsUnreadable(f"Cannot read {path}", why=why, remedy="Check the path.")
         with path.open("rb") as file:
             size = path.stat().st_size
             if size < 24:

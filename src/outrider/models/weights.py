@@ -39,6 +39,18 @@ class Weights:
         """JSON-serialisable form."""
         return {"sources": list(self.sources), "sha256": self.sha256}
 
+    def cached(self, report: Report) -> Path | None:
+        """Where they lie if nothing has to be fetched: in the cache, checked, or at a path that is a source."""
+        cache = Cache.from_environment()
+        if self.sha256 is not None and (blob := cache.find(self.sha256, report)) is not None:
+            return blob
+        for source in self._parsed:
+            if isinstance(source, PathSource) and source.path.exists():
+                return self._in_place(source.path, cache, report)
+            if self.sha256 is None and (blob := cache.known(str(source), report)) is not None:
+                return blob
+        return None
+
     def prepare(self, report: Report) -> Path:
         """Make the file or directory present and checked; its path.
 

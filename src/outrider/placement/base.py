@@ -57,6 +57,22 @@ class Observation:
     log: tuple[str, ...] = ()
 
 
+class Log(Protocol):
+    """A replica's log, read as it grows. All methods block."""
+
+    def read(self) -> list[str]:
+        """Whole lines that came since the last call; none if nothing came."""
+        ...
+
+    def rest(self) -> list[str]:
+        """The lines up to the end, for a replica that writes no more; works after it was removed."""
+        ...
+
+    def close(self) -> None:
+        """Give it back."""
+        ...
+
+
 class Placement(Protocol):
     """Starts, observes and ends replicas. All methods block; the controller calls them in threads."""
 
@@ -86,4 +102,8 @@ class Placement(Protocol):
 
     def log(self, replica_id: str, lines: int) -> list[str] | None:
         """Last lines of a replica's log; None if there is no such replica."""
+        ...
+
+    def follow(self, replica_id: str, lines: int) -> Log | None:
+        """A replica's log from its last lines on, to be read as it grows; None if there is no such replica."""
         ...

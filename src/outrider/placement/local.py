@@ -21,6 +21,7 @@ from typing import Any
 from outrider.app.state import ReplicaState, tail, write_json
 from outrider.placement import cgroup
 from outrider.placement.base import Observation, Replica, ReplicaSpec
+from outrider.placement.log import GrowingLog
 from outrider.placement.process import ProcessIdentity, detach, end_group, identify, wait_gone
 from outrider.spec.home import Home
 
@@ -101,6 +102,11 @@ class LocalPlacement:
         """See :class:`Placement`."""
         directory = self._directory(replica_id)
         return tail(directory / "replica.log", lines) if directory.is_dir() else None
+
+    def follow(self, replica_id: str, lines: int) -> GrowingLog | None:
+        """See :class:`Placement`."""
+        directory = self._directory(replica_id)
+        return GrowingLog(directory / "replica.log", lines) if directory.is_dir() else None
 
     def _directory(self, replica_id: str) -> Path:
         return self._home.replicas / replica_id

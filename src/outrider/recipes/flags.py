@@ -72,13 +72,15 @@ VLLM_ARGUMENTS = _SHARED_ARGUMENTS | {
 """``VLLM``'s; likewise."""
 SGLANG_ARGUMENTS = _SHARED_ARGUMENTS | {"cuda_graphs": FlagKind(bool, argument=True)}
 """``SGLang``'s; likewise."""
+ENGINES = ("llamacpp", "vllm", "sglang")
+"""Engines whose flags are known."""
 _TYPES_OF_FLAGS = {"switch": bool, "bool": bool, "int": int, "float": float}
 """By the type of an engine's command line flag; the others (lists, JSON) are text in a recipe."""
 
 
 @cache
 def known(engine: str) -> Mapping[str, FlagKind]:
-    """The flags of ``llamacpp``, ``vllm`` or ``sglang``; the values of enums are checked by the engine itself."""
+    """The flags of one of :data:`ENGINES`; the values of enums are checked by the engine itself."""
     if engine == "llamacpp":
         further = {name: FlagKind(kind if isinstance(kind, type) else str) for name, kind in EXTRA.items()}
         return LLAMACPP_ARGUMENTS | further

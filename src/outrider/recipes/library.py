@@ -60,13 +60,22 @@ def load_catalog(extra: Sequence[Path] | None = None) -> Catalog:
     """Read every ``*.yaml``; ``extra`` None: ``OUTRIDER_RECIPES`` (colon-separated) and ``~/.config/outrider/recipes``.
 
     Raises:
-        InvalidRecipe: a file breaks the schema; it and every bad field are named.
+        InvalidRecipe: a file breaks the schema (it and every bad field are named), or a named directory is missing.
     """
     own = own_directories(os.environ) if extra is None else list(extra)
-    recipes = [
-        recipe for directory in (*own, SHIPPED) for path in sorted(directory.glob("*.yaml")) for recipe in read(path)
-    ]
+    for directory in own[:-1] if extra is None else own:  # the last, in the user's configuration, may be missing
+        if not directory.is_dir():
+            raise InvalidRecipe(
+                f"There is no directory of recipes {directory}",
+                remedy="Make it, or correct OUTRIDER_RECIPES (directories, separated by colons).",
+            )
+    recipes = [recipe for directory in (*own, SHIPPED) for path in recipe_files(directory) for recipe in read(path)]
     return Catalog(recipes, [str(directory) for directory in own] + ["the catalog that ships with Outrider"])
+
+
+def recipe_files(directory: Path) -> list[Path]:
+    """The files of a directory that hold recipes, in the order they are searched."""
+    return sorted(directory.glob("*.yaml"))
 
 
 def read(path: Path) -> list[Recipe]:
@@ -74,7 +83,8 @@ def read(path: Path) -> list[Recipe]:
     try:
         documents = read_documents(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRecipe(f"{path} cannot be read", why=str(error).replace("\n", " ")) from error
+        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise InvalidRecipe(f"{path} cannot be read", why=why) from error
     except InvalidSpec as error:
         raise _invalid(path, error.problems) from error
     found: list[Recipe] = []

@@ -13,6 +13,7 @@ from outrider.recipes.library import Catalog
 from outrider.recipes.memory import Need, largest_context, need
 from outrider.recipes.plan import Decision, Flag, Ignored, Plan, ServerPlan, WeightsPlan
 from outrider.recipes.schema import EngineEnvironment, Recipe, Speculation
+from outrider.recipes.weights import weights_of
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
@@ -141,13 +142,11 @@ def _weights(endpoint: Endpoint, recipe: Recipe, facts: ModelFacts | None) -> tu
         rejected = tuple(f"{s.reference}: the recipe's" for s in recipe.weights if s.reference != endpoint.weights)
         reason = "given by you; not pinned by a digest"
         return given, Decision(choice="weights", value=endpoint.weights, reason=reason, rejected=rejected)
-    first = recipe.weights[0]
-    # One digest stands for one file: a source that holds another file cannot stand in for it.
-    same = tuple(source.reference for source in recipe.weights if source.sha256 == first.sha256)
-    others = tuple(f"{s.reference}: not known to be the same file" for s in recipe.weights if s.sha256 != first.sha256)
-    pinned = f"pinned by SHA-256 {first.sha256[:12]}…" if first.sha256 else "not pinned by a digest"
+    chosen = weights_of(recipe)
+    same, sha256 = chosen.sources, chosen.sha256
+    others = tuple(f"{s.reference}: not known to be the same file" for s in recipe.weights if s.sha256 != sha256)
+    pinned = f"pinned by SHA-256 {sha256[:12]}…" if sha256 else "not pinned by a digest"
     then = f"; then {', '.join(same[1:])}, the same file" if len(same) > 1 else ""
-    chosen = WeightsPlan(sources=same, sha256=first.sha256, bytes=first.bytes)
     reason = f"the recipe's first source, {pinned}{then}"
     return chosen, Decision(choice="weights", value=same[0], reason=reason, rejected=others)
 

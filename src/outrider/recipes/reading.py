@@ -9,9 +9,9 @@ from outrider.spec.facts import ModelFacts
 
 
 def facts_of_spec(endpoint: Endpoint) -> ModelFacts | None:
-    """Facts of ``weights: path:…`` or ``model: path:…``, else None. Raises WeightsUnreadable."""
+    """Facts of ``weights: path:…`` or ``model: path:…``, else None. Raises InvalidReference, WeightsUnreadable."""
     reference = endpoint.weights or endpoint.model
-    if not reference.startswith("path:"):
+    if endpoint.weights is None and not reference.startswith("path:"):
         return None
     source = parse(reference)
     return read_facts(source.path) if isinstance(source, PathSource) else None

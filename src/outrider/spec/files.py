@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from outrider.errors import InvalidSpec, Problem
-from outrider.spec.documents import read_documents
+from outrider.spec.documents import MarkedDocument, is_mapping, no_mapping, read_marked
 from outrider.spec.endpoint import Endpoint, parse
-from outrider.spec.places import field_lines, line_of, line_of_error
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml")
@@ -32,13 +31,13 @@ class Declared:
         endpoint: its spec, paths made absolute.
         file: as the user named it, or as found in a directory.
         document: number in the file, from 1; empty documents are not counted.
-        lines: of every field that stands in the document, from 1, by dotted path; ``""``: where it begins.
+        marked: the document with its lines.
     """
 
     endpoint: Endpoint
     file: str
     document: int
-    lines: Mapping[str, int]
+    marked: MarkedDocument
 
     @property
     def name(self) -> str:
@@ -48,11 +47,11 @@ class Declared:
     @property
     def line(self) -> int:
         """Where the document begins, from 1."""
-        return self.lines[""]
+        return self.marked.line("")
 
     def place(self, field: str = "") -> str:
         """``FILE:LINE`` of the document or of a field, as editors take it."""
-        return f"{self.file}:{line_of(self.lines, field)}"
+        return f"{self.file}:{self.marked.line(field)}"
 
     def spec(self) -> dict[str, Any]:
         """What the file says, and no default."""
@@ -110,22 +109,26 @@ def _read(path: str) -> list[Declared]:
     shown = "(standard input)" if path == STDIN else path
     directory = Path() if path == STDIN else Path(path).parent
     try:
-        documents = read_documents(text)
+        documents = read_marked(text)
     except InvalidSpec as error:
-        line = line_of_error(error)
+        line = error.details.get("line")
         raise InvalidSpec("", [_problem(shown, line, p["field"], p["message"]) for p in error.problems]) from error
-    lines = field_lines(text)
     found, bad = [], []
-    for number, (data, places) in enumerate(zip(documents, lines, strict=True), 1):
+    for number, document in enumerate(documents, 1):
         try:
-            endpoint = parse(_anchored(data, directory))
-            found.append(Declared(endpoint, shown, number, places))
+            found.append(Declared(_parsed(document, number, directory), shown, number, document))
         except InvalidSpec as error:
             many = len(documents) > 1
-            bad += [_located(problem, shown, places, number if many else None) for problem in error.problems]
+            bad += [_located(problem, shown, document, number if many else None) for problem in error.problems]
     if bad:
         raise InvalidSpec("", bad)
     return found
+
+
+def _parsed(document: MarkedDocument, number: int, directory: Path) -> Endpoint:
+    if not is_mapping(document.data):
+        raise InvalidSpec("", [no_mapping(document.data, number)])
+    return parse(_anchored(document.data, directory))
 
 
 def _anchored(data: dict[str, Any], directory: Path) -> dict[str, Any]:
@@ -146,11 +149,11 @@ def _absolute(reference: str, directory: Path) -> str:
     return "path:" + os.path.normpath((directory / Path(reference[5:]).expanduser()).absolute())
 
 
-def _located(problem: Problem, file: str, places: Mapping[str, int], document: int | None) -> Problem:
-    line = line_of(places, str(problem["field"]))
-    where = "" if document is None else f"document {document}: "
+def _located(problem: Problem, file: str, document: MarkedDocument, number: int | None) -> Problem:
+    line = document.line(str(problem["field"]))
+    where = "" if number is None else f"document {number}: "
     located = _problem(file, line, problem["field"], f"{where}{problem['message']}")
-    more = {} if document is None else {"document": document}
+    more = {} if number is None else {"document": number}
     return Problem({**problem, **located, **more})
 
 

@@ -19,6 +19,9 @@ from outrider.store.migrations import migrations
 _BUSY_MS = 10_000
 """How long SQLite waits for another writer; the API's threads and the control loop share the file."""
 
+LARGEST = 2**63 - 1
+"""The largest whole number that a column holds."""
+
 
 class Database:
     """An open database. Thread-safe: each use takes a connection of its own."""

@@ -44,7 +44,7 @@ class Endpoints:
         with self._database.begin(connection) as active:
             row = active.execute(select(endpoints).where(endpoints.c.name == name)).mappings().one_or_none()
         if row is None:
-            raise EndpointNotFound(f"No endpoint {name!r}", remedy="See them with: outrider endpoint list")
+            raise EndpointNotFound(f"No endpoint {name[:80]!r}", remedy="See them with: outrider endpoint list")
         return EndpointRecord(**row)
 
     def insert(self, name: str, spec: dict[str, Any] | None, *, at: int, connection: Connection | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, func, insert, select, update
 
 from outrider.errors import RevisionNotFound
-from outrider.store.database import Database
+from outrider.store.database import LARGEST, Database
 from outrider.store.schema import revisions
 
 
@@ -46,8 +46,10 @@ class Revisions:
     def get(self, endpoint: str, number: int) -> RevisionRecord:
         """One. Raises RevisionNotFound."""
         query = select(revisions).where(revisions.c.endpoint == endpoint, revisions.c.number == number)
-        with self._database.begin() as connection:
-            row = connection.execute(query).mappings().one_or_none()
+        row = None
+        if abs(number) <= LARGEST:
+            with self._database.begin() as connection:
+                row = connection.execute(query).mappings().one_or_none()
         if row is None:
             raise RevisionNotFound(
                 f"{endpoint} has no revision {number}", remedy=f"See them with: outrider endpoint info {endpoint}"
