@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
+import openai
 import pytest
 
 from tests.e2e.outrider_process import MODEL, Outrider, until
@@ -43,5 +45,25 @@ def test_one_spec_two_engines(outrider: Outrider, tmp_path: Path) -> None:
         assert answer.status_code == 200, answer.text
         assert answer.json()["model"] == name
         assert answer.json()["usage"]["completion_tokens"] == 12
+    _end_it_while_it_streams(outrider)
     outrider.run("down")
     assert outrider.leftovers() == []
+
+
+def _end_it_while_it_streams(outrider: Outrider) -> None:
+    begun, seen = threading.Event(), []
+
+    def stream() -> None:
+        with openai.OpenAI(base_url=f"{outrider.url}/v1", api_key="unused", max_retries=0) as client:
+            for chunk in client.completions.create(
+                model="on-vllm", prompt="Once", max_tokens=24, stream=True, extra_body={"ignore_eos": True}
+            ):
+                begun.set()
+                seen.append(chunk.choices[0].finish_reason)
+
+    reader = threading.Thread(target=stream)
+    reader.start()
+    assert begun.wait(120)
+    outrider.run("endpoint", "stop", "on-vllm")
+    reader.join(120)
+    assert seen[-1] == "length", "requests in flight are finished"

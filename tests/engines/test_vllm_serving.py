@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import openai
 import psutil
@@ -200,42 +198,3 @@ def test_the_environment_has_the_patches_and_nothing_of_outrider(running: Runnin
     ]
     assert "torch==2.13.0+cpu" in record["lock"]
     assert not any(line.startswith(("outrider", "nvidia-")) for line in record["lock"])
-
-
-def test_a_stream_in_flight_is_finished_and_no_process_is_left(tmp_path: Path) -> None:
-    engine = VLLM(
-        Weights(f"path:{vllm_parts.weights()}"),
-        vllm_parts.environment(),
-        context=512,
-        slots=1,
-        kv_cache_gib=1,
-        threads=1,
-        eager=True,
-        warm_up=[],
-    )
-    engine.prepare(lambda _: None)
-    launch = Launch("hello", "127.0.0.1", free_port(), "or-test-key", tmp_path / "engine.log", tmp_path)
-    engine.start(launch)
-    begun, seen = threading.Event(), []
-
-    def stream() -> None:
-        with openai.OpenAI(base_url=f"{address(launch).url}/v1", api_key=launch.key, max_retries=0) as client:
-            for chunk in client.completions.create(
-                model="hello", prompt="Once", max_tokens=40, stream=True, extra_body={"ignore_eos": True}
-            ):
-                begun.set()
-                seen.append(chunk.choices[0].finish_reason)
-
-    try:
-        await_ready(engine, 600)
-        family = [psutil.Process(engine.pid), *psutil.Process(engine.pid).children(recursive=True)]
-        reader = threading.Thread(target=stream)
-        reader.start()
-        assert begun.wait(120)
-    finally:
-        engine.stop(120.0)
-    reader.join(10)
-    assert seen[-1] == "length"
-    assert engine.poll() == 0
-    _, alive = psutil.wait_procs(family, 30)
-    assert alive == []

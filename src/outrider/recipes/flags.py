@@ -96,6 +96,8 @@ def complaint(engine: str, name: str, value: object) -> tuple[str, str | None] |
     """Why a flag cannot have a value, with the nearest name where that is the trouble; None: it can."""
     kinds = known(engine)
     kind = kinds.get(name)
+    if kind is None and (instead := _taken(engine).get(name)) is not None:
+        return f"Outrider sets it. {instead}", None
     if kind is None:
         near = difflib.get_close_matches(name.replace("-", "_"), kinds, 1)
         return f"{engine} has no such flag; known: {', '.join(shown(engine))}", near[0] if near else None
@@ -107,6 +109,11 @@ def complaint(engine: str, name: str, value: object) -> tuple[str, str | None] |
     if kind.least is not None and isinstance(value, int | float) and value < kind.least:
         return f"must be {kind.least:g} or more", None
     return None
+
+
+def _taken(engine: str) -> Mapping[str, str]:
+    """Flags that Outrider sets itself, with what to use instead."""
+    return {} if engine == "llamacpp" else VLLM.taken if engine == "vllm" else SGLang.taken
 
 
 def is_argument(engine: str, name: str) -> bool:
