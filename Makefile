@@ -31,7 +31,7 @@ layers: $(STAMP)
 	$(BIN)/lint-imports
 
 pytest: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term -p randomly
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term -p randomly
 
 bench-capacity: $(STAMP)
 	$(BIN)/python benchmarks/capacity/measure.py smollm2-135m-instruct/llamacpp-cpu --concurrency 1 2 4
