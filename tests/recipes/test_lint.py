@@ -92,13 +92,16 @@ def test_a_word_that_is_no_choice_of_the_engine_is_an_error() -> None:
     assert "auto, disabled, enabled" in found.message
 
 
-def test_flags_of_an_engine_that_cannot_run_here_are_not_judged() -> None:
+def test_flags_are_judged_by_their_engine() -> None:
     def other(recipe: dict[str, Any]) -> None:
         recipe["engine"]["name"] = "vllm"
         recipe["id"] = "smollm2-135m/vllm"
-        recipe["flags"] = {"gpu_memory_utilization": {"value": 0.9, "reason": "r"}}
+        values = {"memory_share": 0.9, "seed": 7, "gpu_memory_utilization": 0.9, "prompt_cache_mib": 1}
+        recipe["flags"] = {name: {"value": value, "reason": "r"} for name, value in values.items()}
 
-    assert check(changed(other)) == []
+    found = {finding.field: finding.message for finding in check(changed(other))}
+    assert set(found) == {"flags.gpu_memory_utilization", "flags.prompt_cache_mib"}
+    assert "Use memory_share=" in found["flags.gpu_memory_utilization"]
 
 
 def test_every_problem_of_every_document_is_found_at_once() -> None:

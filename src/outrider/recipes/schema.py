@@ -72,7 +72,8 @@ class Hardware(SpecModel):
 
 
 class EngineEnvironment(SpecModel):
-    """The engine's Python. Empty packages: Outrider's own Python, with the extra that holds the engine."""
+    """The engine's Python. Empty packages: for llama.cpp Outrider's own Python, with the extra that holds it; for the
+    others an environment with the engine's package in the recipe's version."""
 
     python: str | None = None
     """Version (``3.11``) or path of an interpreter. None: Outrider's own."""
@@ -81,7 +82,7 @@ class EngineEnvironment(SpecModel):
     env: dict[str, str] = Field(default_factory=dict)
     """Environment variables of the engine's process."""
     patches: tuple[str, ...] = ()
-    """Unified diffs onto the installed packages."""
+    """Unified diffs onto the installed packages: the text of one, or ``outrider:NAME`` for one that ships."""
 
 
 class RecipeEngine(SpecModel):
@@ -111,8 +112,10 @@ class Speculation(SpecModel):
     method: Literal["off", "dflash", "eagle3", "mtp", "ngram", "draft"]
     drafter: str | None = None
     """The drafter's weights; None for methods without any."""
+    quantization: str | None = None
+    """Of the drafter's weights, in the engine's words; ``none`` for bf16 and fp16. Needed where there is a drafter."""
     tokens: int | None = Field(default=None, ge=1)
-    """Tokens drafted a step."""
+    """Tokens drafted a step, without the bonus token. None: few, see :mod:`outrider.engines.speculation`."""
     max_useful_concurrency: int | None = Field(default=None, ge=1)
     """Requests in flight beyond which drafting costs more than it gives."""
     reason: str = Field(min_length=1)
