@@ -78,6 +78,15 @@ def test_a_file_without_a_recipe_is_planned_from_its_facts() -> None:
     assert made.endpoint == "mine"
 
 
+def test_how_fast_a_prompt_is_read_comes_from_the_lightest_load() -> None:
+    curve = load_catalog().get("smollm2-135m-instruct/llamacpp-cpu")
+    first = curve.capacity_curve[0]
+    assert first.ttft_p50 is not None and curve.workload.input_tokens is not None
+    assert planned().prefill_rate == pytest.approx(curve.workload.input_tokens / first.ttft_p50, abs=0.1)
+    facts = ModelFacts(format="gguf", architecture="llama", source="header", file_bytes=10**8, context_length=2048)
+    assert planned(facts=facts, model="path:/models/mine.gguf").prefill_rate is None
+
+
 def test_what_does_not_fit_says_how_much_is_missing() -> None:
     small = MACHINE.model_copy(update={"memory_bytes": 2**28})
     with pytest.raises(InvalidInput, match="MiB more than this machine has"):

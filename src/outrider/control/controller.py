@@ -304,6 +304,7 @@ class Controller:
             reason=wanted.reason if wanted else None,
             revisions=tuple((r.number, r.digest, 100) for r in serving[-1:]),
             capacity=server.get("max_concurrency"),
+            prefill_rate=((serving[-1].plan or {}) if serving else {}).get("prefill_rate"),
         )
 
     def _note(self, member: Member, kind: str, message: str, reason: str = "") -> None:

@@ -16,6 +16,7 @@ class Route:
     Attributes:
         revisions: (number, digest, weight in percent).
         capacity: most requests a replica may hold, or None.
+        prefill_rate: prompt tokens a second that a replica reads, or None where the plan knows of no measurement.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Route:
     reason: str | None
     revisions: tuple[tuple[int, str, int], ...]
     capacity: int | None
+    prefill_rate: float | None = None
 
 
 def build(
@@ -52,6 +54,7 @@ def build(
                     {"number": number, "digest": digest, "weight": weight} for number, digest, weight in route.revisions
                 ],
                 "max_concurrency": route.capacity,
+                "stickiness": {} if route.prefill_rate is None else {"prefill_rate": route.prefill_rate},
             }
             for route in listed
         ],

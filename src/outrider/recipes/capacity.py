@@ -49,6 +49,17 @@ def target(
     return Target(best.concurrency, best, reason)
 
 
+def prefill_rate(recipe: Recipe) -> float | None:
+    """Prompt tokens a second that one replica reads, from the lightest load measured; None where none was.
+
+    Waiting is part of a TTFT, so that a load beyond one request at a time gives less than the truth, never more.
+    """
+    point = next(iter(recipe.capacity_curve), None)
+    if point is None or point.ttft_p50 is None or recipe.workload.input_tokens is None:
+        return None
+    return round(recipe.workload.input_tokens / point.ttft_p50, 1)
+
+
 def bounded(objective: Objective) -> bool:
     """Whether the objective bounds any latency."""
     return any(bound is not None for bound in (objective.ttft, objective.itl, objective.e2e))

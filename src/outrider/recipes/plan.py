@@ -86,6 +86,8 @@ class Plan(SpecModel):
     """Requests that must have worked once before users' requests come."""
     speculation: Speculation
     """Which drafter, and why."""
+    prefill_rate: float | None = None
+    """Prompt tokens a second that a replica reads: what routing weighs a cached prefix with. None: not measured."""
     expected: CapacityPoint | None = None
     """The measured point nearest below the planned concurrency. None: nothing is known of its speed."""
     decisions: tuple[Decision, ...]

@@ -59,6 +59,7 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
         server=_server(endpoint, recipe, values, memory, target),
         warm_up=recipe.warm_up or _warm_up(recipe, values),
         speculation=speculation,
+        prefill_rate=capacity.prefill_rate(recipe),
         expected=target.point if target else None,
         decisions=(
             chosen,
