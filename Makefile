@@ -6,13 +6,17 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
-.PHONY: demo test lint format types layers pytest openapi schema bench-capacity bench-gateway bench-gateway-memory \
+.PHONY: demo test test-vllm lint format types layers pytest openapi schema bench-capacity bench-gateway bench-gateway-memory \
 	bench-routing clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
 
 test: lint types layers pytest
+
+# Minutes: it builds vLLM's environment once, and serves a real model with it on the CPU.
+test-vllm: $(STAMP)
+	$(BIN)/python -m pytest -m vllm -p randomly --durations=5
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.engines.normalise import NORMALISERS, EngineMetrics, Sample, llamacpp, samples
+from outrider.engines.normalise import NORMALISERS, EngineMetrics, llamacpp
+from outrider.engines.page import Sample, samples
 
 PAGE = """\
 # HELP llamacpp:prompt_tokens_total Number of prompt tokens processed, excluding cached tokens

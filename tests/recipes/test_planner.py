@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from outrider.engines.llamacpp import LlamaCpp
+from outrider.engines.sglang import SGLang
+from outrider.engines.vllm import VLLM
 from outrider.errors import InvalidInput, InvalidRecipe, InvalidSpec, RecipeNotFound, UnknownModel
 from outrider.recipes.explain import Line, explain
-from outrider.recipes.flags import LLAMACPP_ARGUMENTS
+from outrider.recipes.flags import LLAMACPP_ARGUMENTS, SGLANG_ARGUMENTS, VLLM_ARGUMENTS, FlagKind
 from outrider.recipes.library import SHIPPED, load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
@@ -82,7 +84,7 @@ def test_what_does_not_fit_says_how_much_is_missing() -> None:
         planned(small)
 
 
-@pytest.mark.parametrize("spec", [{"engine": "vllm"}, {"drafter": "ngram"}])
+@pytest.mark.parametrize("spec", [{"engine": "sglang"}, {"drafter": "ngram"}])
 def test_what_no_recipe_can_do_is_refused_with_the_reason(spec: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
         planned(**spec)
@@ -176,6 +178,9 @@ def test_measured_needs_its_evidence(tmp_path: Path) -> None:
         load_catalog([tmp_path])
 
 
-def test_flags_are_the_engines_arguments() -> None:
-    own = set(inspect.signature(LlamaCpp.__init__).parameters) - {"self", "weights", "environment", "warm_up", "extra"}
-    assert set(LLAMACPP_ARGUMENTS) == own
+@pytest.mark.parametrize(
+    ("engine", "flags"), [(LlamaCpp, LLAMACPP_ARGUMENTS), (VLLM, VLLM_ARGUMENTS), (SGLang, SGLANG_ARGUMENTS)]
+)
+def test_flags_are_the_engines_arguments(engine: type, flags: dict[str, FlagKind]) -> None:
+    apart = {"self", "weights", "environment", "warm_up", "extra", "speculation", "arguments"}
+    assert set(flags) == set(inspect.signature(engine).parameters) - apart

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from outrider.errors import InvalidInput, UnknownModel
-from outrider.recipes.flags import ENGINES
 from outrider.recipes.library import Catalog
 from outrider.recipes.memory import kv_bytes
 from outrider.recipes.plan import Decision
@@ -65,8 +64,6 @@ def _unfit(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> str | No
     hardware = recipe.hardware
     if endpoint.engine and endpoint.engine != recipe.engine.name:
         return f"its engine is {recipe.engine.name}, you asked for {endpoint.engine}"
-    if recipe.engine.name not in ENGINES:
-        return f"this version of Outrider does not run {recipe.engine.name}"
     if endpoint.task not in recipe.tasks:
         return f"it does not serve the task {endpoint.task}"
     if hardware.nodes > 1:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from outrider.engines.warmup import default_payloads
+from outrider.engines.warmup import default_payloads, generation_payloads
 from outrider.errors import InvalidInput, InvalidSpec, Problem
 from outrider.recipes import capacity
 from outrider.recipes.choice import choose
-from outrider.recipes.flags import ENGINES, complaint
+from outrider.recipes.flags import complaint, shown
 from outrider.recipes.library import Catalog
 from outrider.recipes.memory import Need, largest_context, need
 from outrider.recipes.plan import Decision, Flag, Ignored, Plan, ServerPlan, WeightsPlan
-from outrider.recipes.schema import Recipe, Speculation
+from outrider.recipes.schema import EngineEnvironment, Recipe, Speculation
 from outrider.recipes.weights import weights_of
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
@@ -38,7 +38,10 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
     values = {flag.name: flag.value for flag in flags}
     weights, weights_decision = _weights(endpoint, recipe, facts)
     known = facts if endpoint.weights and facts is not None else recipe.model.facts
-    memory, memory_decision = _memory(endpoint, inventory, known, weights, values)
+    if recipe.engine.name == "llamacpp":
+        memory, memory_decision = _memory(endpoint, inventory, known, weights, values)
+    else:
+        memory, memory_decision = _stated_memory(endpoint, inventory, recipe)
     target, load_decisions = _load(endpoint, recipe, values)
     speculation, drafting = _speculation(endpoint, recipe)
     return Plan(
@@ -51,10 +54,10 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
         engine=recipe.engine.name,
         engine_version=recipe.engine.version,
         flags=flags,
-        environment=recipe.engine.environment,
+        environment=_environment(recipe),
         weights=weights,
         server=_server(endpoint, recipe, values, memory, target),
-        warm_up=recipe.warm_up or default_payloads(embeddings=bool(values.get("embeddings"))),
+        warm_up=recipe.warm_up or _warm_up(recipe, values),
         speculation=speculation,
         expected=target.point if target else None,
         decisions=(
@@ -70,6 +73,23 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
     )
 
 
+def _environment(recipe: Recipe) -> EngineEnvironment:
+    """The recipe's; an engine that never runs in Outrider's own Python gets its package where the recipe names none."""
+    engine, own = recipe.engine, recipe.engine.environment
+    if own.packages or engine.name == "llamacpp":
+        return own
+    return own.model_copy(update={"packages": (f"{engine.name}=={engine.version}",)})
+
+
+def _warm_up(recipe: Recipe, values: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    if recipe.engine.name == "llamacpp":
+        found = default_payloads(embeddings=bool(values.get("embeddings")))
+    else:
+        tools, prefix = bool(values.get("tool_call_parser")), values.get("shared_prefix")
+        found = generation_payloads(tools=tools, shared_prefix=prefix)
+    return tuple(dict(payload) for payload in found)
+
+
 def _flags(endpoint: Endpoint, recipe: Recipe) -> tuple[tuple[Flag, ...], list[Decision]]:
     """The recipe's flags under the endpoint's own, all of them checked."""
     flags = {name: Flag(name=name, value=flag.value, reason=flag.reason) for name, flag in recipe.flags.items()}
@@ -82,7 +102,7 @@ def _flags(endpoint: Endpoint, recipe: Recipe) -> tuple[tuple[Flag, ...], list[D
         rejected = (f"{before}: the recipe's",) if name in recipe.flags else ()
         decisions.append(Decision(choice=f"flag {name}", value=str(value), reason="set by you", rejected=rejected))
     if wrong := [problem for flag in flags.values() if (problem := _flag_problem(endpoint, recipe, flag))]:
-        known = ", ".join(sorted(ENGINES[recipe.engine.name]))
+        known = ", ".join(shown(recipe.engine.name))
         raise InvalidSpec(f"{recipe.engine.name} cannot take these flags", wrong, remedy=f"Its flags: {known}.")
     return tuple(flags.values()), decisions
 
@@ -158,6 +178,23 @@ def _memory(
         value = f"{endpoint.resources.memory / _MIB:.0f} MiB"
         return endpoint.resources.memory, Decision(choice="memory", value=value, reason=f"set by you; needs {reason}")
     return found.total, Decision(choice="memory", value=f"{found.total / _MIB:.0f} MiB", reason=reason)
+
+
+def _stated_memory(endpoint: Endpoint, inventory: Inventory, recipe: Recipe) -> tuple[int | None, Decision]:
+    """Host memory that the recipe states for an engine whose own need is not computed. Raises InvalidInput."""
+    stated = recipe.hardware.min_memory_bytes if recipe.hardware.kind == "cpu" else None
+    allowed = endpoint.resources.memory
+    if stated is not None and stated > min(inventory.memory_bytes, allowed or inventory.memory_bytes):
+        raise InvalidInput(
+            f"{endpoint.model} does not fit",
+            why=f"{recipe.id} needs {stated / _MIB:,.0f} MiB of memory",
+            remedy="Take a recipe for less memory, or more memory.",
+            details={"needed_bytes": stated, "available_bytes": inventory.memory_bytes},
+        )
+    if allowed is not None:
+        return allowed, Decision(choice="memory", value=f"{allowed / _MIB:.0f} MiB", reason="set by you")
+    value = "unknown" if stated is None else f"{stated / _MIB:.0f} MiB"
+    return stated, Decision(choice="memory", value=value, reason="of the host, as the recipe states it")
 
 
 def _check_fit(

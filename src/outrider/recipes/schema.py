@@ -111,8 +111,10 @@ class Speculation(SpecModel):
     method: Literal["off", "dflash", "eagle3", "mtp", "ngram", "draft"]
     drafter: str | None = None
     """The drafter's weights; None for methods without any."""
+    quantization: str | None = None
+    """Of the drafter's weights, in the engine's words; ``none`` for bf16 and fp16. Needed where there is a drafter."""
     tokens: int | None = Field(default=None, ge=1)
-    """Tokens drafted a step."""
+    """Tokens drafted a step, without the bonus token. None: few, see :mod:`outrider.engines.speculation`."""
     max_useful_concurrency: int | None = Field(default=None, ge=1)
     """Requests in flight beyond which drafting costs more than it gives."""
     reason: str = Field(min_length=1)
