@@ -18,8 +18,10 @@ class ModelFacts(SpecModel):
     """Where the facts were read: a file, or a page's URL. A fact without a source is a rumour."""
     parameters: int | None = None
     """All parameters, embeddings included (a mixture of experts counts every expert)."""
+    active_parameters: int | None = None
+    """Parameters that one token uses; fewer than all in a mixture of experts. None: all, where ``experts`` is None."""
     layers: int | None = None
-    """Transformer blocks."""
+    """Transformer blocks, of every kind."""
     hidden_size: int | None = None
     """Width of the residual stream."""
     ffn_size: int | None = None
@@ -30,6 +32,28 @@ class ModelFacts(SpecModel):
     """Key/value heads of a layer; fewer than ``heads`` with grouped-query attention. Decides the KV cache's size."""
     head_dim: int | None = None
     """Width of one head."""
+    kv_lora_rank: int | None = None
+    """Multi-head latent attention: width of the compressed keys and values that are cached instead of heads."""
+    rope_head_dim: int | None = None
+    """Multi-head latent attention: width of the key's rotary part, cached beside them."""
+    experts: int | None = None
+    """Routed experts of a layer. None: no mixture of experts."""
+    experts_per_token: int | None = None
+    """Routed experts that a token uses."""
+    window: int | None = None
+    """Tokens that layers with a sliding window look back."""
+    window_layers: int | None = None
+    """Layers with a sliding window; they cache no more than it. None: none, where ``window`` is None."""
+    window_kv_heads: int | None = None
+    """Key/value heads of these, where they differ from the other layers'."""
+    window_head_dim: int | None = None
+    """Width of their heads, where it differs."""
+    linear_layers: int | None = None
+    """Layers with linear attention or a state space: they cache a state of fixed size, and no keys and values."""
+    linear_state: int | None = None
+    """Numbers in the state that such a layer keeps for one request."""
+    plain_layers: int | None = None
+    """Layers without attention of any kind, which cache nothing (feed-forward blocks of hybrid models)."""
     vocab_size: int | None = None
     """Entries of the tokenizer."""
     context_length: int | None = None
