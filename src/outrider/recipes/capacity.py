@@ -1,10 +1,12 @@
-"""How many requests a replica should hold: read from the capacity curve, against the objective."""
+"""How many requests a replica should hold: read from a capacity curve, against the objective."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from outrider.recipes.schema import CapacityPoint, Recipe
+from outrider.recipes.schema import CapacityPoint
 from outrider.spec.objective import Objective
 
 
@@ -19,9 +21,15 @@ class Target:
 
 
 def target(
-    recipe: Recipe, objective: Objective, *, most: int, output_tokens: int, workload: float | None
+    curve: Sequence[CapacityPoint],
+    objective: Objective,
+    *,
+    most: int,
+    output_tokens: int,
+    workload: float | None,
+    known: str = "measured",
 ) -> Target | None:
-    """The largest measured concurrency up to ``most`` that meets the objective; None without a curve.
+    """The largest concurrency of a curve, up to ``most``, that meets the objective; None without a curve.
 
     A bound for the 95th percentile or above is compared with p95, any other with p50: what a curve holds. ``met`` is
     False where not even the lightest load meets it; the target is then that load.
@@ -29,24 +37,56 @@ def target(
     Args:
         most: requests a replica may hold.
         workload: requests in flight that the user expects, over all replicas.
+        known: how the curve came to be, one word for the reason.
     """
-    points = [point for point in recipe.capacity_curve if point.concurrency <= most] or list(recipe.capacity_curve[:1])
+    points = [point for point in curve if point.concurrency <= most] or list(curve[:1])
     if not points:
         return None
     meeting = [point for point in points if not violations(point, objective, output_tokens)]
     if not bounded(objective):
         best = points[-1]
-        reason = f"the largest load measured, {_figures(best)}"
+        reason = f"the largest load {known}, {_figures(best)}"
     elif meeting:
         best = meeting[-1]
-        reason = f"the largest measured load that meets the objective, {_figures(best)}"
+        reason = f"the largest {known} load that meets the objective, {_figures(best)}"
     else:
         best = points[0]
         lacking = "; ".join(violations(best, objective, output_tokens))
         return Target(best.concurrency, best, f"not even the lightest load meets the objective: {lacking}", met=False)
     if workload is not None and workload > best.concurrency:
-        reason += f"; your workload of {workload:g} needs {-(-workload // best.concurrency):.0f} replicas"
+        reason += f"; your workload of {workload:g} needs {replicas(workload, best.concurrency)} replicas"
     return Target(best.concurrency, best, reason)
+
+
+def replicas(workload: float, concurrency: int) -> int:
+    """Replicas that hold ``workload`` requests in flight, ``concurrency`` each."""
+    return math.ceil(workload / concurrency)
+
+
+def at(curve: Sequence[CapacityPoint], concurrency: int) -> CapacityPoint:
+    """The curve at a load, linear between two points; beyond either end the point at that end, at its own load.
+
+    Raises:
+        ValueError: the curve has no point.
+    """
+    if not curve:
+        raise ValueError("no point to interpolate")
+    if concurrency <= curve[0].concurrency:
+        return curve[0]
+    for low, high in zip(curve, curve[1:], strict=False):
+        if concurrency <= high.concurrency:
+            share = (concurrency - low.concurrency) / (high.concurrency - low.concurrency)
+            return _between(low, high, share, concurrency)
+    return curve[-1]
+
+
+def _between(low: CapacityPoint, high: CapacityPoint, share: float, concurrency: int) -> CapacityPoint:
+    values: dict[str, float] = {}
+    ends = high.model_dump()
+    for name, start in low.model_dump().items():
+        if name != "concurrency" and start is not None and ends[name] is not None:
+            values[name] = start + share * (ends[name] - start)
+    return CapacityPoint(concurrency=concurrency, **values)
 
 
 def bounded(objective: Objective) -> bool:
