@@ -86,9 +86,7 @@ def appraise(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelF
     each = _each(endpoint)
     at = target.concurrency if target else 1
     prediction = predicted(curve, min(each, at) if each else at, pair.device)
-    found = Appraisal(
-        pair, known, weights, values, changed, speculation, load, most, fit, curve, target, prediction
-    )
+    found = Appraisal(pair, known, weights, values, changed, speculation, load, most, fit, curve, target, prediction)
     return _judged(found, endpoint)
 
 
@@ -187,7 +185,7 @@ def _stated(pair: Pair, available: int, unknown: str) -> Fit:
         return Fit((), None, available, unknown)
     if pair.device.kind == "gpu":
         stated = -(-stated * made.count // pair.device.count)
-        available = pair.device.memory_bytes if pair.tested else available
+        available = pair.device.memory_bytes
     return Fit((), stated, available, unknown)
 
 

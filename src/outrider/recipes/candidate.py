@@ -9,6 +9,7 @@ from outrider.recipes.device import Device, counts, gpus_here, host, kinds, of_k
 from outrider.recipes.gpus import gpu_facts
 from outrider.recipes.schema import Provenance, Recipe
 from outrider.spec.endpoint import Endpoint
+from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
 
 _MOST = 16
@@ -42,19 +43,18 @@ class Pair:
         return Provenance(status="untested", when=who.when, url=who.url, note=note)
 
 
-def pairs(
-    endpoint: Endpoint, inventory: Inventory, recipes: Sequence[Recipe]
-) -> tuple[list[Pair], dict[str, str]]:
+def pairs(endpoint: Endpoint, inventory: Inventory, recipes: Sequence[Recipe]) -> tuple[list[Pair], dict[str, str]]:
     """Every pair that the endpoint and the machine allow; and recipe → why there is none."""
     found: list[Pair] = []
     rejected: dict[str, str] = {}
     for recipe in recipes:
-        reason = _unfit(recipe, endpoint, inventory)
-        devices = _devices(recipe, endpoint, inventory) if reason is None else []
-        if reason is None and not devices:
-            reason = _no_hardware(recipe, endpoint, inventory)
+        reason = unfit(recipe, endpoint, inventory)
         if reason is not None:
             rejected[recipe.id] = reason
+            continue
+        devices = _devices(recipe, endpoint, inventory)
+        if not devices:
+            rejected[recipe.id] = _no_hardware(recipe, endpoint, inventory)
         found += [Pair(recipe, device, _made_for(recipe, device)) for device in devices]
     return found, rejected
 
@@ -77,11 +77,11 @@ def devices_wanted(endpoint: Endpoint, inventory: Inventory) -> list[Device]:
             found += [gpus_here(inventory, kind, count) for count in _numbers(have)]
     else:
         name, number = asked
-        kind = next((own for own in here if same_kind(own, name)), None)
-        have = here[kind] if kind else 0
+        owned = next((own for own in here if same_kind(own, name)), None)
+        have = here[owned] if owned else 0
         for count in [number] if number else _numbers(have or _MOST):
-            if kind and count <= have:
-                found.append(gpus_here(inventory, kind, count))
+            if owned and count <= have:
+                found.append(gpus_here(inventory, owned, count))
             elif (facts := gpu_facts(name)) is not None:
                 found.append(of_kind(facts, name, count, memory=facts.memory_bytes, here=False))
     return [device for device in found if fixed in (None, device.count)]
@@ -95,7 +95,7 @@ def obstacles(device: Device, inventory: Inventory) -> tuple[str, ...]:
     return (f"it needs {device}; this machine has {have}",)
 
 
-def _unfit(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> str | None:
+def unfit(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> str | None:
     """What keeps a recipe from any hardware; None: nothing does."""
     if endpoint.engine and endpoint.engine != recipe.engine.name:
         return f"its engine is {recipe.engine.name}, you asked for {endpoint.engine}"
@@ -113,7 +113,7 @@ def _devices(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> list[D
         threads = endpoint.flags.get("threads") or (recipe.flags["threads"].value if "threads" in recipe.flags else 0)
         return [host(inventory, int(threads) or None)]
     found = [d for d in devices_wanted(endpoint, inventory) if _vendor(d.name) == _vendor(recipe.hardware.gpu or "")]
-    return [device for device in found if _divides(recipe, device.count)]
+    return [d for d in found if recipe.hardware.count == d.count or divides(recipe.model.facts, d.count)]
 
 
 def _no_hardware(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> str:
@@ -136,10 +136,9 @@ def _numbers(have: int) -> list[int]:
     return sorted({*counts(have), have}) if have else []
 
 
-def _divides(recipe: Recipe, count: int) -> bool:
-    """Whether the heads can be divided; what is not known is not in the way."""
-    heads = recipe.model.facts.heads
-    return heads is None or heads % count == 0 or recipe.hardware.count == count
+def divides(facts: ModelFacts, count: int) -> bool:
+    """Whether the heads can be divided among GPUs; what is not known is not in the way."""
+    return facts.heads is None or facts.heads % count == 0
 
 
 def _vendor(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def at(curve: Sequence[CapacityPoint], concurrency: int) -> CapacityPoint:
         raise ValueError("no point to interpolate")
     if concurrency <= curve[0].concurrency:
         return curve[0]
-    for low, high in zip(curve, curve[1:], strict=False):
+    for low, high in itertools.pairwise(curve):
         if concurrency <= high.concurrency:
             share = (concurrency - low.concurrency) / (high.concurrency - low.concurrency)
             return _between(low, high, share, concurrency)
@@ -103,7 +104,7 @@ def violations(point: CapacityPoint, objective: Objective, output_tokens: int) -
     label = "p95" if high else "p50"
     measured = (("ttft", ttft, objective.ttft), ("itl", itl, objective.itl), ("e2e", e2e, objective.e2e))
     return [
-        f"{name} {label} is {value:.3g} s, {bound:g} s wanted"
+        f"{name} {label} is {seconds(value)}, {seconds(bound)} wanted"
         for name, value, bound in measured
         if value is not None and bound is not None and value > bound
     ]
@@ -112,9 +113,14 @@ def violations(point: CapacityPoint, objective: Objective, output_tokens: int) -
 def _figures(point: CapacityPoint) -> str:
     parts = []
     if point.ttft_p95 is not None:
-        parts.append(f"TTFT p95 {point.ttft_p95:.2f} s")
+        parts.append(f"TTFT p95 {seconds(point.ttft_p95)}")
     if point.itl_p95 is not None:
-        parts.append(f"ITL p95 {point.itl_p95 * 1000:.0f} ms")
+        parts.append(f"ITL p95 {seconds(point.itl_p95)}")
     if point.output_tps is not None:
         parts.append(f"{point.output_tps:.0f} output tokens/s")
     return ", ".join(parts) or f"concurrency {point.concurrency}"
+
+
+def seconds(value: float) -> str:
+    """A duration for people, three digits: ``1.57 s``, ``12.3 ms``."""
+    return f"{value:.3g} s" if value >= 0.1 else f"{value * 1000:.3g} ms"

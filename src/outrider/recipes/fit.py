@@ -73,7 +73,7 @@ class Fit:
 
 
 def weights_bytes(recipe: Recipe, facts: ModelFacts, precision: str | None = None) -> int | None:
-    """Bytes of the weights: as the recipe or the files say, or parameters times bits; ``precision`` another than its."""
+    """Bytes of the weights: as the recipe or the files say, else parameters times bits, of ``precision`` if given."""
     if precision is None:
         first = recipe.weights[0]
         known = first.bytes or facts.file_bytes

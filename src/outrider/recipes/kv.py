@@ -22,7 +22,9 @@ def full_layers(facts: ModelFacts) -> int | None:
     return facts.layers - (facts.window_layers or 0) - (facts.linear_layers or 0) - (facts.plain_layers or 0)
 
 
-def kv_bytes(facts: ModelFacts, tokens: int, *, requests: int = 1, element: int = ELEMENT, split: int = 1) -> int | None:
+def kv_bytes(
+    facts: ModelFacts, tokens: int, *, requests: int = 1, element: int = ELEMENT, split: int = 1
+) -> int | None:
     """Bytes that each of ``split`` GPUs caches for ``requests`` requests of ``tokens`` tokens.
 
     Heads are divided among the GPUs, and repeated where there are fewer heads than GPUs. Latent attention has nothing

@@ -13,8 +13,9 @@ _BITS = {
     "nvfp4": 5.0, "int4": 4.75, "awq": 4.75, "gptq": 4.75, "w4a16": 4.75, "mxfp4": 4.5,
     "q6_k": 6.56, "q5_1": 6.0, "q5_0": 5.5, "q5_k_m": 5.7, "q4_1": 5.0, "q4_k_m": 4.85, "q4_0": 4.5,
 }  # fmt: skip
-"""Bits a weight, averaged over a file: scales, and with four bits what stays in 16, are in it. vLLM's recipes count 5
-for NVFP4; moonshotai/Kimi-K2.6 (1.03 T parameters in 594 GB) and openai/gpt-oss-120b (117 G in 65 GB) give the others."""
+"""Bits a weight, averaged over a file: scales, and with four bits what stays in 16, are in it. vLLM counts 5 for
+NVFP4; moonshotai/Kimi-K2.6 (1.03 T parameters in 594 GB) and openai/gpt-oss-120b (117 G in 65 GB) give the
+others."""
 
 
 def bits(precision: str) -> float | None:
