@@ -40,6 +40,8 @@ class ModelFacts(SpecModel):
     """Inner width of one routed expert."""
     dense_layers: int | None = None
     """Layers, the first ones, that have a dense feed-forward network instead of experts."""
+    expert_layers: int | None = None
+    """Layers that have experts. None: all but ``dense_layers``."""
     heads: int | None = None
     """Query heads of a layer."""
     kv_heads: int | None = None
