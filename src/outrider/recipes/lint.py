@@ -294,7 +294,7 @@ def _facts(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
         small, large = facts.get(less), facts.get(more)
         if isinstance(small, int) and isinstance(large, int) and small > large:
             yield ERROR, _problem(f"model.facts.{less}", f"{small} is more than {more} ({large})")
-    kinds = [facts.get(kind) for kind in ("attention_layers", "window_layers", "recurrent_layers")]
+    kinds = [facts.get(kind) for kind in ("window_layers", "linear_layers", "plain_layers")]
     counted = sum(number for number in kinds if isinstance(number, int))
     if isinstance(facts.get("layers"), int) and counted > facts["layers"]:
         yield ERROR, _problem("model.facts.layers", f"{facts['layers']}, and {counted} layers by kind")

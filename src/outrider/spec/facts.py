@@ -23,65 +23,51 @@ class ModelFacts(SpecModel):
     parameters: int | None = None
     """All parameters, embeddings included (a mixture of experts counts every expert)."""
     active_parameters: int | None = None
-    """Parameters that one token passes through; as ``parameters`` for a dense model."""
+    """Parameters that one token uses; fewer than all in a mixture of experts. None: all, where ``experts`` is None."""
     layers: int | None = None
-    """Transformer blocks."""
+    """Transformer blocks, of every kind."""
     hidden_size: int | None = None
     """Width of the residual stream."""
     ffn_size: int | None = None
-    """Inner width of the feed-forward network; in a mixture of experts, of its dense layers."""
-    experts: int | None = None
-    """Routed experts of a layer; None for a dense model."""
-    experts_per_token: int | None = None
-    """Routed experts that one token passes through."""
-    shared_experts: int | None = None
-    """Experts of a layer that every token passes through."""
-    expert_ffn_size: int | None = None
-    """Inner width of one routed expert."""
-    dense_layers: int | None = None
-    """Layers, the first ones, that have a dense feed-forward network instead of experts."""
-    expert_layers: int | None = None
-    """Layers that have experts. None: all but ``dense_layers``."""
+    """Inner width of the feed-forward network."""
     heads: int | None = None
     """Query heads of a layer."""
     kv_heads: int | None = None
     """Key/value heads of a layer; fewer than ``heads`` with grouped-query attention. Decides the KV cache's size."""
     head_dim: int | None = None
     """Width of one head."""
-    attention_layers: int | None = None
-    """Layers whose KV cache grows with the whole context. None: all ``layers``, where nothing below says else."""
-    window_layers: int | None = None
-    """Layers that see only the last ``sliding_window`` tokens, and cache no more."""
-    sliding_window: int | None = None
-    """Tokens that a window layer sees."""
-    window_kv_heads: int | None = None
-    """Key/value heads of a window layer. None: ``kv_heads``."""
-    window_head_dim: int | None = None
-    """Width of a window layer's head. None: ``head_dim``."""
     kv_lora_rank: int | None = None
-    """Multi-head latent attention: width of the latent vector cached for a token and layer, not keys and values."""
-    qk_rope_head_dim: int | None = None
-    """Multi-head latent attention: width of the rotated key cached beside the latent vector."""
-    q_lora_rank: int | None = None
-    """Multi-head latent attention: width of the compressed query."""
-    qk_nope_head_dim: int | None = None
-    """Multi-head latent attention: width of a head's key without rotation."""
-    v_head_dim: int | None = None
-    """Multi-head latent attention: width of a head's value."""
+    """Multi-head latent attention: width of the compressed keys and values that are cached instead of heads."""
+    rope_head_dim: int | None = None
+    """Multi-head latent attention: width of the key's rotary part, cached beside them."""
     index_head_dim: int | None = None
-    """Sparse attention: width of the key that the indexer caches for a token and layer."""
-    index_topk: int | None = None
-    """Sparse attention: tokens that the indexer picks for a query."""
-    recurrent_layers: int | None = None
-    """Layers with a state of fixed size for a request instead of a KV cache (Mamba, gated delta networks)."""
-    recurrent_heads: int | None = None
-    """Heads of a recurrent layer's state."""
-    recurrent_key_dim: int | None = None
-    """State rows of one head (``linear_key_head_dim``, ``ssm_state_size``)."""
-    recurrent_value_dim: int | None = None
-    """State columns of one head (``linear_value_head_dim``, ``mamba_head_dim``)."""
+    """Sparse attention: width of the key that the indexer caches beside these, a token and layer."""
+    experts: int | None = None
+    """Routed experts of a layer. None: no mixture of experts."""
+    experts_per_token: int | None = None
+    """Routed experts that a token uses."""
+    shared_experts: int | None = None
+    """Experts of a layer that every token uses, beside the routed ones."""
+    expert_ffn_size: int | None = None
+    """Inner width of one routed expert."""
+    dense_layers: int | None = None
+    """Layers, the first ones, that have a dense feed-forward network instead of experts."""
     mtp_layers: int | None = None
-    """Layers trained to predict further tokens, which the engine can draft with."""
+    """Layers trained to predict further tokens, which an engine can draft with."""
+    window: int | None = None
+    """Tokens that layers with a sliding window look back."""
+    window_layers: int | None = None
+    """Layers with a sliding window; they cache no more than it. None: none, where ``window`` is None."""
+    window_kv_heads: int | None = None
+    """Key/value heads of these, where they differ from the other layers'."""
+    window_head_dim: int | None = None
+    """Width of their heads, where it differs."""
+    linear_layers: int | None = None
+    """Layers with linear attention or a state space: they cache a state of fixed size, and no keys and values."""
+    linear_state: int | None = None
+    """Numbers in the state that such a layer keeps for one request."""
+    plain_layers: int | None = None
+    """Layers without attention of any kind, which cache nothing (feed-forward blocks of hybrid models)."""
     vocab_size: int | None = None
     """Entries of the tokenizer."""
     context_length: int | None = None
