@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field, model_validator
+
 from outrider.spec.base import SpecModel
 
 
@@ -16,6 +18,8 @@ class ModelFacts(SpecModel):
     """The family as the files name it: ``general.architecture`` of a GGUF, ``architectures[0]`` of a config.json."""
     source: str
     """Where the facts were read: a file, or a page's URL. A fact without a source is a rumour."""
+    sources: dict[str, str] = Field(default_factory=dict)
+    """Facts that were read elsewhere than in ``source``: the fact's name, and where."""
     parameters: int | None = None
     """All parameters, embeddings included (a mixture of experts counts every expert)."""
     active_parameters: int | None = None
@@ -36,10 +40,20 @@ class ModelFacts(SpecModel):
     """Multi-head latent attention: width of the compressed keys and values that are cached instead of heads."""
     rope_head_dim: int | None = None
     """Multi-head latent attention: width of the key's rotary part, cached beside them."""
+    index_head_dim: int | None = None
+    """Sparse attention: width of the key that the indexer caches beside these, a token and layer."""
     experts: int | None = None
     """Routed experts of a layer. None: no mixture of experts."""
     experts_per_token: int | None = None
     """Routed experts that a token uses."""
+    shared_experts: int | None = None
+    """Experts of a layer that every token uses, beside the routed ones."""
+    expert_ffn_size: int | None = None
+    """Inner width of one routed expert."""
+    dense_layers: int | None = None
+    """Layers, the first ones, that have a dense feed-forward network instead of experts."""
+    mtp_layers: int | None = None
+    """Layers trained to predict further tokens, which an engine can draft with."""
     window: int | None = None
     """Tokens that layers with a sliding window look back."""
     window_layers: int | None = None
@@ -66,3 +80,10 @@ class ModelFacts(SpecModel):
     """Size of the weights on disk, bytes."""
     has_chat_template: bool | None = None
     """Whether the files say how a conversation is written; without one ``/v1/chat/completions`` guesses."""
+
+    @model_validator(mode="after")
+    def _sourced(self) -> ModelFacts:
+        for name in self.sources:
+            if name not in type(self).model_fields or getattr(self, name) is None:
+                raise ValueError(f"sources.{name}: no such fact is given")
+        return self
