@@ -96,15 +96,17 @@ def bounded(objective: Objective) -> bool:
 
 
 def violations(point: CapacityPoint, objective: Objective, output_tokens: int) -> list[str]:
-    """Which bounds a measured load breaks; an unmeasured value breaks none."""
+    """Which bounds a load breaks: by its p95 for a bound of the 95th percentile or above where that is known, else by
+    what is typical. A value nobody knows breaks none."""
     high = objective.percentile >= 95
-    ttft = point.ttft_p95 if high else point.ttft_p50
-    itl = point.itl_p95 if high else point.itl_p50
+    ttft, itl = point.ttft, point.itl
+    known = "p50"
+    if high and (point.ttft_p95 or point.itl_p95):
+        ttft, itl, known = point.ttft_p95 or ttft, point.itl_p95 or itl, "p95"
     e2e = None if ttft is None or itl is None else ttft + itl * (output_tokens - 1)
-    label = "p95" if high else "p50"
     measured = (("ttft", ttft, objective.ttft), ("itl", itl, objective.itl), ("e2e", e2e, objective.e2e))
     return [
-        f"{name} {label} is {seconds(value)}, {seconds(bound)} wanted"
+        f"{name} {known} is {seconds(value)}, {seconds(bound)} wanted"
         for name, value, bound in measured
         if value is not None and bound is not None and value > bound
     ]
@@ -112,10 +114,11 @@ def violations(point: CapacityPoint, objective: Objective, output_tokens: int) -
 
 def _figures(point: CapacityPoint) -> str:
     parts = []
-    if point.ttft_p95 is not None:
-        parts.append(f"TTFT p95 {seconds(point.ttft_p95)}")
-    if point.itl_p95 is not None:
-        parts.append(f"ITL p95 {seconds(point.itl_p95)}")
+    for name, high, typical in (("TTFT", point.ttft_p95, point.ttft), ("ITL", point.itl_p95, point.itl)):
+        if high is not None:
+            parts.append(f"{name} p95 {seconds(high)}")
+        elif typical is not None:
+            parts.append(f"{name} {seconds(typical)}")
     if point.output_tps is not None:
         parts.append(f"{point.output_tps:.0f} output tokens/s")
     return ", ".join(parts) or f"concurrency {point.concurrency}"

@@ -13,8 +13,8 @@ drafted), since those are vendors' own, and near what a generic drafter reached 
 _LAYERS = {"dflash": 5, "eagle3": 1, "mtp": 1}
 """Layers of a drafter, by method; each as wide as the target's. Qwen3-8B's DFlash drafter has 5, its 1.05 G parameters
 are what this gives with ``fc``; EAGLE-3 and MTP heads have one."""
-_TAPS = 5
-"""Layers of the target whose hidden states a DFlash drafter reads, through one matrix."""
+_TAPS = {"dflash": 5, "eagle3": 3}
+"""Layers of the target whose hidden states a drafter reads, through one matrix."""
 _ONE_PASS = ("dflash",)
 """Methods that draft all tokens in one pass; the others need a pass a token."""
 DEFAULT_TOKENS = {"dflash": 7, "eagle3": 3, "mtp": 3, "ngram": 4, "draft": 3}
@@ -27,18 +27,20 @@ class Draft:
 
     Attributes:
         parameters: its own, without embedding and head, which are the target's; None: not known.
+        read: those that a token uses.
         layers: its blocks.
         passes: of it in one verification step.
         tokens: drafted a step.
     """
 
     parameters: int | None
+    read: int
     layers: int
     passes: int
     tokens: int
 
 
-NONE = Draft(parameters=0, layers=0, passes=0, tokens=0)
+NONE = Draft(parameters=0, read=0, layers=0, passes=0, tokens=0)
 """Nothing drafts."""
 
 
@@ -49,14 +51,15 @@ def draft(speculation: Speculation, facts: ModelFacts) -> Draft:
         return NONE
     tokens = speculation.tokens or DEFAULT_TOKENS[method]
     if method == "ngram":
-        return Draft(parameters=0, layers=0, passes=0, tokens=tokens)
+        return Draft(parameters=0, read=0, layers=0, passes=0, tokens=tokens)
     if method not in _LAYERS:
-        return Draft(parameters=None, layers=0, passes=tokens, tokens=tokens)
-    layers = _LAYERS[method]
-    taps = _TAPS if method == "dflash" else 3 if method == "eagle3" else 2
-    one = _layer(facts)
-    size = None if one is None or facts.hidden_size is None else layers * one + taps * facts.hidden_size**2
-    return Draft(size, layers, 1 if method in _ONE_PASS else tokens, tokens)
+        return Draft(parameters=None, read=0, layers=0, passes=tokens, tokens=tokens)
+    layers, passes = _LAYERS[method], 1 if method in _ONE_PASS else tokens
+    if method == "mtp":
+        whole, used = _share(facts.parameters, facts.layers), _share(facts.active_parameters, facts.layers)
+        return Draft(whole, used or whole or 0, layers, passes, tokens)
+    size = _dense(facts, layers, taps=_TAPS[method])
+    return Draft(size, size or 0, layers, passes, tokens)
 
 
 def acceptance(speculation: Speculation, known: float | None) -> float:
@@ -67,10 +70,17 @@ def acceptance(speculation: Speculation, known: float | None) -> float:
     return min(known or ASSUMED_ACCEPTANCE, most)
 
 
-def _layer(facts: ModelFacts) -> int | None:
-    """Parameters of one dense block as wide as the target's: queries, keys, values, output and a gated network."""
+def _share(parameters: int | None, layers: int | None) -> int | None:
+    """One layer's part: an MTP head is a block like the target's, with experts where those have some."""
+    return None if parameters is None or not layers else parameters // layers
+
+
+def _dense(facts: ModelFacts, layers: int, *, taps: int) -> int | None:
+    """Parameters of dense blocks as wide as the target: attention, a gated network, and the matrix for ``taps``."""
     hidden = facts.hidden_size
-    if hidden is None or facts.heads is None or facts.kv_heads is None or facts.head_dim is None:
+    if hidden is None:
         return None
-    attention = hidden * facts.head_dim * (2 * facts.heads + 2 * facts.kv_heads)
-    return attention + 3 * hidden * (facts.ffn_size or 3 * hidden)
+    attention = 4 * hidden**2
+    if facts.heads and facts.kv_heads and facts.head_dim:
+        attention = hidden * facts.head_dim * 2 * (facts.heads + facts.kv_heads)
+    return layers * (attention + 3 * hidden * (facts.ffn_size or 3 * hidden)) + taps * hidden**2

@@ -57,7 +57,9 @@ def linear_bytes(facts: ModelFacts, split: int = 1) -> int | None:
 def _full_width(facts: ModelFacts, element: int, split: int) -> int | None:
     """Bytes a token and layer."""
     if facts.kv_lora_rank is not None:
-        return None if facts.rope_head_dim is None else (facts.kv_lora_rank + facts.rope_head_dim) * element
+        if facts.rope_head_dim is None:
+            return None
+        return (facts.kv_lora_rank + facts.rope_head_dim + (facts.index_head_dim or 0)) * element
     return _heads_width(facts.kv_heads, facts.head_dim, element, split)
 
 

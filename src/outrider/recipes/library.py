@@ -71,7 +71,9 @@ def load_catalog(extra: Sequence[Path] | None = None) -> Catalog:
                 remedy="Make it, or correct OUTRIDER_RECIPES (directories, separated by colons).",
             )
     recipes = [recipe for directory in own for path in recipe_files(directory) for recipe in read(path)]
-    return Catalog([*recipes, *shipped()], [str(directory) for directory in own] + ["the catalog that ships with Outrider"])
+    return Catalog(
+        [*recipes, *shipped()], [str(directory) for directory in own] + ["the catalog that ships with Outrider"]
+    )
 
 
 @cache

@@ -11,7 +11,7 @@ from outrider.recipes.candidate import Pair
 from outrider.recipes.device import Device
 from outrider.recipes.drafting import acceptance, draft
 from outrider.recipes.plan import Prediction
-from outrider.recipes.schema import CapacityPoint, Speculation
+from outrider.recipes.schema import CapacityPoint, Recipe, Speculation
 from outrider.spec.workload import Workload
 
 
@@ -22,11 +22,13 @@ class Curve:
     Attributes:
         points: by rising concurrency; empty: nothing can be said.
         basis: whose measurement, or what was assumed; where there are no points, what is missing.
+        output_share: generated tokens of all tokens in its traffic; None: not known.
     """
 
     points: tuple[CapacityPoint, ...]
     source: Literal["curve", "roofline"]
     basis: str
+    output_share: float | None = None
 
     @property
     def known(self) -> str:
@@ -50,11 +52,10 @@ def curve_of(
     """
     recipe = pair.recipe
     if pair.tested and recipe.capacity_curve and speculation == recipe.speculation:
-        who = recipe.provenance
-        return Curve(recipe.capacity_curve, "curve", f"{who.status} on {who.machine or who.url or pair.device}")
+        return _recorded(recipe, pair.device)
     if missing := roofline.unknown(model.facts, weights, pair.device):
         return Curve((), "roofline", f"cannot be predicted: {missing} not known")
-    known = next((p.acceptance_length for p in recipe.capacity_curve if p.acceptance_length), None)
+    known = _acceptance(recipe, speculation)
     tau = acceptance(speculation, known)
     points = tuple(_point(pair.device, model, speculation, workload, load, tau) for load in loads)
     return Curve(points, "roofline", _basis(speculation, known, tau))
@@ -65,19 +66,38 @@ def predicted(curve: Curve, concurrency: int, device: Device) -> Prediction | No
     if not curve.points:
         return None
     point = capacity.at(curve.points, concurrency)
-    cost = None
-    if device.usd_per_hour is not None and point.output_tps is not None:
-        cost = device.usd_per_hour / (point.output_tps * 3600) * 1e6
+    output = point.output_tps
+    if output is None and point.total_tps is not None and curve.output_share is not None:
+        output = point.total_tps * curve.output_share
+    cost = None if device.usd_per_hour is None or output is None else device.usd_per_hour / (output * 3600) * 1e6
     return Prediction(
         concurrency=point.concurrency,
-        ttft=point.ttft_p50,
-        itl=point.itl_p50,
-        output_tps=point.output_tps,
+        ttft=point.ttft,
+        itl=point.itl,
+        output_tps=output,
         acceptance_length=point.acceptance_length,
         usd_per_mtok=cost,
         source=curve.source,
         basis=curve.basis,
     )
+
+
+def _recorded(recipe: Recipe, device: Device) -> Curve:
+    who, traffic = recipe.provenance, recipe.workload
+    basis, share = f"{who.status} on {who.machine or who.url or device}", None
+    if traffic.input_tokens and traffic.output_tokens:
+        basis += f", {traffic.input_tokens:,} tokens in and {traffic.output_tokens:,} out"
+        share = traffic.output_tokens / (traffic.input_tokens + traffic.output_tokens)
+    return Curve(recipe.capacity_curve, "curve", basis, share)
+
+
+def _acceptance(recipe: Recipe, speculation: Speculation) -> float | None:
+    """What somebody saw of this drafter: on the recipe's curve, in its observations, or said of the drafter."""
+    if speculation.method == "off":
+        return None
+    seen = [figures.acceptance_length for figures in (*recipe.capacity_curve, *recipe.observations)]
+    seen += [option.acceptance_length for option in recipe.drafters if option.method == speculation.method]
+    return next((value for value in seen if value), None)
 
 
 def _point(
@@ -93,13 +113,10 @@ def _point(
         output_tokens=workload.output_tokens,
         acceptance=tau,
     )
-    # A roofline knows no percentiles: what is typical stands for all of them, and the basis says so.
     return CapacityPoint(
         concurrency=load,
         ttft_p50=found.ttft,
-        ttft_p95=found.ttft,
         itl_p50=found.itl,
-        itl_p95=found.itl,
         output_tps=found.output_tps,
         acceptance_length=None if speculation.method == "off" else tau,
     )

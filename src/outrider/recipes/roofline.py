@@ -157,7 +157,7 @@ def _draft_seconds(model: Model, device: Device, drafter: Draft, requests: int) 
     """One pass of the drafter in bf16, with the target's output head."""
     facts = model.facts
     head = (facts.vocab_size or 0) * (facts.hidden_size or 0)
-    size = (drafter.parameters or 0) + head
+    size = drafter.read + head
     tokens = requests * (drafter.tokens + 1 if drafter.passes == 1 else 1)
     read, done = 2 * size / device.split, 2 * size * tokens / device.split
     launches = drafter.layers * _layer_seconds(model, device)
