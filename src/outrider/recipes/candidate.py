@@ -55,7 +55,7 @@ def pairs(endpoint: Endpoint, inventory: Inventory, recipes: Sequence[Recipe]) -
         devices = _devices(recipe, endpoint, inventory)
         if not devices:
             rejected[recipe.id] = _no_hardware(recipe, endpoint, inventory)
-        found += [Pair(recipe, device, _made_for(recipe, device)) for device in devices]
+        found += [Pair(recipe, device, made_for(recipe, device)) for device in devices]
     return found, rejected
 
 
@@ -125,7 +125,8 @@ def _no_hardware(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> st
     return f"it needs {made.count} × {made.gpu}; this machine has {have}{others}"
 
 
-def _made_for(recipe: Recipe, device: Device) -> bool:
+def made_for(recipe: Recipe, device: Device) -> bool:
+    """Whether a recipe names just this hardware."""
     made = recipe.hardware
     return made.kind == device.kind == "cpu" or (
         made.kind == device.kind and made.count == device.count and same_kind(made.gpu or "", device.name)

@@ -10,15 +10,28 @@ from dataclasses import dataclass
 from outrider.recipes.schema import CapacityPoint
 from outrider.spec.objective import Objective
 
+_PATIENCE = 10.0
+"""Seconds to a first word after which people turn away, where the objective says nothing: Nielsen's limit for keeping
+somebody's attention (*Usability Engineering*, 1993)."""
+_READING = 0.1
+"""Seconds a token at which an answer comes somewhat faster than it is read: 240 words a minute (Brysbaert 2019) are
+some 5 tokens a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Requests in flight to aim at, the point that stands for it, and why."""
+    """Requests in flight to aim at, the point that stands for it, and why.
+
+    Attributes:
+        met: the objective is.
+        pleasant: a person would bear it; asked only where the objective bounds nothing.
+    """
 
     concurrency: int
     point: CapacityPoint | None
     reason: str
     met: bool = True
+    pleasant: bool = True
 
 
 def target(
@@ -45,8 +58,11 @@ def target(
         return None
     meeting = [point for point in points if not violations(point, objective, output_tokens)]
     if not bounded(objective):
-        best = points[-1]
+        pleasant = [point for point in points if _pleasant(point)]
+        best = pleasant[-1] if pleasant else points[0]
         reason = f"the largest load {known}, {_figures(best)}"
+        if best is not points[-1]:
+            reason = f"the largest load {known} at which a person would not give up, {_figures(best)}"
     elif meeting:
         best = meeting[-1]
         reason = f"the largest {known} load that meets the objective, {_figures(best)}"
@@ -56,7 +72,12 @@ def target(
         return Target(best.concurrency, best, f"not even the lightest load meets the objective: {lacking}", met=False)
     if workload is not None and workload > best.concurrency:
         reason += f"; your workload of {workload:g} needs {replicas(workload, best.concurrency)} replicas"
-    return Target(best.concurrency, best, reason)
+    return Target(best.concurrency, best, reason, pleasant=bounded(objective) or _pleasant(best))
+
+
+def _pleasant(point: CapacityPoint) -> bool:
+    """Whether a person would bear it; asked where the objective bounds nothing."""
+    return (point.ttft or 0) <= _PATIENCE and (point.itl or 0) <= _READING
 
 
 def replicas(workload: float, concurrency: int) -> int:
@@ -74,6 +95,8 @@ def at(curve: Sequence[CapacityPoint], concurrency: int) -> CapacityPoint:
         raise ValueError("no point to interpolate")
     if concurrency <= curve[0].concurrency:
         return curve[0]
+    if exact := [point for point in curve if point.concurrency == concurrency]:
+        return exact[0]
     for low, high in itertools.pairwise(curve):
         if concurrency <= high.concurrency:
             share = (concurrency - low.concurrency) / (high.concurrency - low.concurrency)
@@ -87,6 +110,9 @@ def _between(low: CapacityPoint, high: CapacityPoint, share: float, concurrency:
     for name, start in low.model_dump().items():
         if name != "concurrency" and start is not None and ends[name] is not None:
             values[name] = start + share * (ends[name] - start)
+    for name, start, end in (("ttft", low.ttft, high.ttft), ("itl", low.itl, high.itl)):
+        if f"{name}_p50" not in values and start is not None and end is not None:
+            values[f"{name}_mean"] = start + share * (end - start)
     return CapacityPoint(concurrency=concurrency, **values)
 
 

@@ -10,6 +10,7 @@ from outrider.recipes import shortfall
 from outrider.recipes.appraisal import Appraisal, appraise
 from outrider.recipes.candidate import Pair, devices_wanted, divides, pairs, unfit
 from outrider.recipes.capacity import seconds
+from outrider.recipes.fit import MIB
 from outrider.recipes.library import Catalog
 from outrider.recipes.plan import Considered, Decision, MemoryPlan, Part
 from outrider.recipes.schema import Recipe
@@ -50,7 +51,7 @@ def choose(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mo
         found = _synthesised(endpoint, inventory, recipes, facts)
     if not found:
         if recipes:
-            raise _none_possible(endpoint, rejected)
+            raise _none_possible(endpoint, inventory, usable, rejected)
         raise _unknown(endpoint, catalog, facts, inventory)
     weighed = [appraise(pair, endpoint, inventory, facts) for pair in found]
     fitting = sorted((one for one in weighed if one.stage is None), key=lambda one: _order(one, endpoint))
@@ -81,11 +82,13 @@ def _usable(endpoint: Endpoint, inventory: Inventory, recipes: Sequence[Recipe])
 
 
 def _order(one: Appraisal, endpoint: Endpoint) -> tuple[object, ...]:
-    """What nobody has run comes last, since its figures are nobody's; then the profile asked for, then the cheapest."""
+    """What nobody would bear comes last, before it what nobody has run, since its figures are nobody's; of the rest
+    the profile asked for is first, then the cheapest, the fewest GPUs, the best provenance."""
     status = one.pair.provenance().status
     cost = one.prediction.usd_per_mtok if one.prediction else None
     return (
         not one.pair.device.here,
+        one.target is not None and not one.target.pleasant,
         status == "untested",
         one.pair.recipe.profile != endpoint.profile,
         _DEAREST if cost is None else cost,
@@ -101,6 +104,8 @@ def _passed_over(one: Appraisal, first: Appraisal, endpoint: Endpoint) -> str:
     status, best = one.pair.provenance().status, first.pair.provenance().status
     if one.pair.device.here != first.pair.device.here:
         return "this machine does not have it"
+    if one.target is not None and not one.target.pleasant and first.target is not None and first.target.pleasant:
+        return f"made for loads at which people give up: {_figures(one)}"
     if (status == "untested") != (best == "untested"):
         return f"untested, where the chosen one is {best}"
     if one.pair.recipe.profile != first.pair.recipe.profile:
@@ -190,13 +195,29 @@ def _synthesised(
     return [Pair(on_gpus(endpoint, source, device, reference), device, tested=False) for device in devices]
 
 
-def _none_possible(endpoint: Endpoint, rejected: dict[str, str]) -> InvalidInput:
-    return InvalidInput(
-        f"No recipe for {endpoint.model} fits",
-        why="; ".join(f"{name}: {reason}" for name, reason in rejected.items()),
-        remedy="Change what the reasons name, or add a recipe of your own (docs/guides/recipes.md).",
-        details={"rejected": rejected},
-    )
+def _none_possible(
+    endpoint: Endpoint, inventory: Inventory, usable: Sequence[Recipe], rejected: dict[str, str]
+) -> InvalidInput:
+    """Nothing to weigh: what the recipes lack; where that is GPUs alone, how much and which would do."""
+    why = "; ".join(f"{name}: {reason}" for name, reason in rejected.items())
+    remedy = "Change what the reasons name, or add a recipe of your own (docs/guides/recipes.md)."
+    details: dict[str, object] = {"rejected": rejected}
+    wanting = [recipe for recipe in usable if unfit(recipe, endpoint, inventory) is None]
+    larger = shortfall.smallest(wanting, endpoint, inventory)
+    if (
+        larger is not None
+        and larger.fit.needed is not None
+        and not (inventory.gpus or endpoint.resources.gpu or endpoint.recipe)
+    ):
+        needed = larger.fit.needed * larger.pair.device.count
+        why = (
+            f"a replica needs {needed / MIB:,.0f} MiB of GPU memory, and this machine has none; recipes that were"
+            f" looked at: {', '.join(rejected)}"
+        )
+        remedy = f"It fits on {larger.pair.device}: {larger.pair.recipe.id}. Plan for it with --gpu"
+        remedy += f" '{larger.pair.device.name}:{larger.pair.device.count}'."
+        details |= {"needed_bytes": needed, "available_bytes": 0}
+    return InvalidInput(f"No recipe for {endpoint.model} fits", why=why, remedy=remedy, details=details)
 
 
 def _refusal(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,13 +22,11 @@ class Curve:
     Attributes:
         points: by rising concurrency; empty: nothing can be said.
         basis: whose measurement, or what was assumed; where there are no points, what is missing.
-        output_share: generated tokens of all tokens in its traffic; None: not known.
     """
 
     points: tuple[CapacityPoint, ...]
     source: Literal["curve", "roofline"]
     basis: str
-    output_share: float | None = None
 
     @property
     def known(self) -> str:
@@ -50,15 +48,19 @@ def curve_of(
         weights: bytes; None: not known.
         loads: requests in flight that the roofline is asked for.
     """
-    recipe = pair.recipe
-    if pair.tested and recipe.capacity_curve and speculation == recipe.speculation:
-        return _recorded(recipe, pair.device)
-    if missing := roofline.unknown(model.facts, weights, pair.device):
-        return Curve((), "roofline", f"cannot be predicted: {missing} not known")
+    recipe, device = pair.recipe, pair.device
+    missing = roofline.unknown(model.facts, weights, device)
     known = _acceptance(recipe, speculation)
     tau = acceptance(speculation, known)
-    points = tuple(_point(pair.device, model, speculation, workload, load, tau) for load in loads)
-    return Curve(points, "roofline", _basis(speculation, known, tau))
+
+    def computed(load: int) -> CapacityPoint:
+        return _point(device, model, speculation, workload, load, tau)
+
+    if pair.tested and recipe.capacity_curve and speculation == recipe.speculation:
+        return _recorded(recipe, device, None if missing else computed)
+    if missing:
+        return Curve((), "roofline", f"cannot be predicted: {missing} not known")
+    return Curve(tuple(map(computed, loads)), "roofline", _basis(speculation, known, tau))
 
 
 def predicted(curve: Curve, concurrency: int, device: Device) -> Prediction | None:
@@ -67,8 +69,6 @@ def predicted(curve: Curve, concurrency: int, device: Device) -> Prediction | No
         return None
     point = capacity.at(curve.points, concurrency)
     output = point.output_tps
-    if output is None and point.total_tps is not None and curve.output_share is not None:
-        output = point.total_tps * curve.output_share
     cost = None if device.usd_per_hour is None or output is None else device.usd_per_hour / (output * 3600) * 1e6
     return Prediction(
         concurrency=point.concurrency,
@@ -82,13 +82,30 @@ def predicted(curve: Curve, concurrency: int, device: Device) -> Prediction | No
     )
 
 
-def _recorded(recipe: Recipe, device: Device) -> Curve:
+def _recorded(recipe: Recipe, device: Device, computed: Callable[[int], CapacityPoint] | None) -> Curve:
+    """The recipe's own curve; what a point lacks follows from its totals, or is computed where that can be."""
     who, traffic = recipe.provenance, recipe.workload
     basis, share = f"{who.status} on {who.machine or who.url or device}", None
     if traffic.input_tokens and traffic.output_tokens:
         basis += f", {traffic.input_tokens:,} tokens in and {traffic.output_tokens:,} out"
         share = traffic.output_tokens / (traffic.input_tokens + traffic.output_tokens)
-    return Curve(recipe.capacity_curve, "curve", basis, share)
+    points, filled = [], False
+    for point in recipe.capacity_curve:
+        values: dict[str, float] = {}
+        if point.output_tps is None and point.total_tps is not None and share is not None:
+            values["output_tps"] = point.total_tps * share
+        lacking = {
+            "ttft_mean": point.ttft,
+            "itl_mean": point.itl,
+            "output_tps": values.get("output_tps", point.output_tps),
+        }
+        if computed is not None and None in lacking.values():
+            other = computed(point.concurrency)
+            filled = True
+            figures = {"ttft_mean": other.ttft, "itl_mean": other.itl, "output_tps": other.output_tps}
+            values |= {name: figures[name] or 0 for name, value in lacking.items() if value is None}
+        points.append(point.model_copy(update=values))
+    return Curve(tuple(points), "curve", basis + ("; what it lacks is the roofline's" if filled else ""))
 
 
 def _acceptance(recipe: Recipe, speculation: Speculation) -> float | None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 from outrider.recipes.appraisal import Appraisal, appraise
-from outrider.recipes.candidate import Pair
-from outrider.recipes.device import Device, counts, of_kind
+from outrider.recipes.candidate import Pair, made_for
+from outrider.recipes.device import counts, kinds, of_kind
 from outrider.recipes.drafting import draft
 from outrider.recipes.fit import gpu_fit, weights_bytes
-from outrider.recipes.gpus import gpu_facts, gpus
+from outrider.recipes.gpus import GpuFacts, gpu_facts, gpus
 from outrider.recipes.memory import largest_context
 from outrider.recipes.precision import smaller
+from outrider.recipes.schema import Recipe
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.inventory import Inventory
 
-_MOST = 16
-"""GPUs of one machine, at most."""
+_MOST = 8
+"""GPUs of one machine, as they are sold."""
 
 
 def remedy(nearest: Appraisal, endpoint: Endpoint, inventory: Inventory, others: Sequence[Appraisal]) -> str:
@@ -27,10 +29,10 @@ def remedy(nearest: Appraisal, endpoint: Endpoint, inventory: Inventory, others:
         nearest: of all that do not fit the one that lacks least.
         others: all that do not fit.
     """
-    if nearest.pair.device.kind == "cpu":
-        return _on_cpu(nearest) or _hardware(others, endpoint, inventory) or _NOTHING
-    found = _requests(nearest) or _precision(nearest)
-    more = _hardware(others, endpoint, inventory)
+    found = _on_cpu(nearest) if nearest.pair.device.kind == "cpu" else _requests(nearest) or _precision(nearest)
+    recipes = list({one.pair.recipe.id: one.pair.recipe for one in others}.values())
+    larger = smallest(recipes, endpoint, inventory)
+    more = "" if larger is None else f"It fits on {larger.pair.device}: {larger.pair.recipe.id}."
     return " ".join(part for part in (found, more) if part) or _NOTHING
 
 
@@ -81,22 +83,34 @@ def _precision(found: Appraisal) -> str:
     return ""
 
 
-def _hardware(others: Sequence[Appraisal], endpoint: Endpoint, inventory: Inventory) -> str:
-    """More GPUs of the same kind, else the cheapest of the table that does."""
-    recipes = {found.pair.recipe.id: found for found in others if found.pair.recipe.hardware.kind == "gpu"}
-    own = {found.pair.device.name for found in recipes.values()}
-    fitting = [device for found in recipes.values() for device in _alternatives(found, endpoint, inventory)]
-    if not fitting:
-        return ""
-    best = min(fitting, key=lambda d: (d.name not in own, d.usd_per_hour or float("inf"), d.count))
-    return f"It fits on {best}."
+def smallest(recipes: Sequence[Recipe], endpoint: Endpoint, inventory: Inventory) -> Appraisal | None:
+    """The cheapest hardware of the table that a recipe fits on; None: none does.
+
+    Kinds that the machine has come first, then those that the recipes were made for: their flags are known to work.
+    """
+    own = {device.name for device in map(_device, recipes) if device} | set(kinds(inventory))
+    fitting = [
+        found for recipe in recipes if recipe.hardware.kind == "gpu" for found in _fitting(recipe, endpoint, inventory)
+    ]
+
+    def order(one: Appraisal) -> tuple[bool, bool, float, int]:
+        device = one.pair.device
+        return device.name not in kinds(inventory), device.name not in own, device.usd_per_hour or inf, device.count
+
+    return min(fitting, key=order, default=None)
 
 
-def _alternatives(found: Appraisal, endpoint: Endpoint, inventory: Inventory) -> Iterator[Device]:
+def _device(recipe: Recipe) -> GpuFacts | None:
+    return gpu_facts(recipe.hardware.gpu or "")
+
+
+def _fitting(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> Iterator[Appraisal]:
+    """For each kind of GPU the smallest number on which it fits."""
     free = endpoint.model_copy(update={"resources": endpoint.resources.model_copy(update={"gpu": None})})
     for kind in gpus():
         for count in counts(_MOST):
-            device = of_kind(gpu_facts(kind.name), kind.name, count, memory=kind.memory_bytes, here=False)
-            if appraise(Pair(found.pair.recipe, device, False), free, inventory, found.facts).stage is None:
-                yield device
+            device = of_kind(kind, kind.name, count, memory=kind.memory_bytes, here=False)
+            found = appraise(Pair(recipe, device, made_for(recipe, device)), free, inventory, None)
+            if not found.fit.missing:
+                yield found
                 break
