@@ -27,10 +27,11 @@ RATE_SHARE = 0.4
 LAYER_SECONDS = {"sglang": 42e-6, "vllm": 60e-6, "llamacpp": 42e-6}
 """Seconds a layer takes however small it is, by engine. One H200: 1.31 ms (SGLang) and 2.30 ms (vLLM) a token of
 SmolLM2-135M, 30 layers, of which its weights explain 0.06. vLLM's is halfway to what its Qwen3-8B shape leaves."""
-EXPERTS_SECONDS = 60e-6
+EXPERTS_SECONDS = 28e-6
 """Further seconds of a layer with experts (routing, sorting, two grouped products), and"""
-SPLIT_SECONDS = 25e-6
-"""of each of a layer's two sums over GPUs. Both were set by published figures: see benchmarks/roofline."""
+SPLIT_SECONDS = 15e-6
+"""of each of a layer's two sums over GPUs. Set so that the two published rows without speculation (gpt-oss-120b on
+8 B200 with 64 microseconds a layer, Kimi-K2.5 on 8 H200 with 143) are missed by about as much, one each way."""
 
 
 @dataclass(frozen=True, slots=True)
