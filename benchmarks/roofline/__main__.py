@@ -1,6 +1,6 @@
 """Check the roofline and write ``results/latest.json``. Nothing is timed: figures are computed and compared.
 
-    python -m benchmarks.roofline
+python -m benchmarks.roofline
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import platform
 from pathlib import Path
 
 from benchmarks.roofline.check import report
+
 from outrider._version import __version__
 
 RESULT = Path(__file__).with_name("results") / "latest.json"
