@@ -118,7 +118,11 @@ def _fetch(url: str) -> bytes:
                     break
             return raw
     except httpx.HTTPError as error:
-        raise Unavailable(f"{url} cannot be had", why=str(error) or type(error).__name__) from error
+        raise Unavailable(
+            f"{url} cannot be had",
+            why=str(error) or type(error).__name__,
+            remedy="Save it to a file where there is a network, and name the file.",
+        ) from error
 
 
 def _finish(found: Imported, output: Path | None, *, as_json: bool) -> None:

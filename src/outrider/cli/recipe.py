@@ -21,7 +21,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="See, check and import the recipes that endpoints are planned from.",
+    help="See, check and import the recipes of endpoints.",
 )
 app.add_typer(importing.app, name="import")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

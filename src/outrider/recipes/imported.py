@@ -121,7 +121,7 @@ def document(
         "flags": {name: {"value": value, "reason": "as the source sets it"} for name, value in command.flags.items()},
         "speculation": speculation,
         **({"drafters": options} if options else {}),
-        "limits": {"max_context": context or 1, "max_concurrency": command.flags.get("slots") or _most(curve)},
+        "limits": {"max_context": context, "max_concurrency": command.flags.get("slots") or _most(curve)},
         **({"capacity_curve": [dict(point) for point in curve]} if curve else {}),
         "provenance": _provenance(command, placed, origin, note),
         "stale_after": origin.day + _FRESH,

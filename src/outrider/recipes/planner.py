@@ -110,8 +110,9 @@ def _flags(endpoint: Endpoint, recipe: Recipe) -> tuple[tuple[Flag, ...], list[D
 def _flag_problem(endpoint: Endpoint, recipe: Recipe, flag: Flag) -> Problem | None:
     field = f"flags.{flag.name}"
     found = complaint(recipe.engine.name, flag.name, flag.value)
-    if found is None and flag.name == "context" and int(flag.value) > recipe.limits.max_context:
-        found = f"the recipe goes to {recipe.limits.max_context:,} tokens", None
+    most = recipe.limits.max_context
+    if found is None and flag.name == "context" and most is not None and int(flag.value) > most:
+        found = f"the recipe goes to {most:,} tokens", None
     if found is None:
         return None
     allowed, near = found

@@ -179,8 +179,8 @@ class Speculation(SpecModel):
 class Limits(SpecModel):
     """Beyond these the recipe was never meant to go."""
 
-    max_context: int = Field(ge=1)
-    """Tokens a request may hold."""
+    max_context: int | None = Field(default=None, ge=1)
+    """Tokens a request may hold. None: its source does not say."""
     max_concurrency: int = Field(ge=1)
     """Requests a replica decodes at once."""
 

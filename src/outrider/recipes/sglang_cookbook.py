@@ -62,7 +62,7 @@ def _as_json(found: re.Match[str], text: str) -> list[str]:
     if kind in ("comment", "blank"):
         return []
     if kind == "text":
-        inner = re.sub(r"\\(.)", r"\1", word[1:-1], flags=re.DOTALL) if word[0] != '"' else json.loads(word)
+        inner = re.sub(r"\\(.)", _escaped, word[1:-1], flags=re.DOTALL) if word[0] != '"' else json.loads(word)
         return [json.dumps(inner)]
     if kind in ("word", "number") and re.match(r"\s*:", text[found.end() :]):
         return [json.dumps(word)]
@@ -72,6 +72,10 @@ def _as_json(found: re.Match[str], text: str) -> list[str]:
         rest = re.sub(r"//[^\n]*|/\*.*?\*/", "", text[found.end() : found.end() + 4096], flags=re.DOTALL).lstrip()
         return [] if rest[:1] in ("}", "]") else [word]  # JSON has no comma before the end
     return [word.replace("_", "") if kind == "number" else word]
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return {"n": "\n", "t": "\t", "\n": ""}.get(found[1], found[1])
 
 
 def read_sglang(
