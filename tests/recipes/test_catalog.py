@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from outrider.recipes.kv import kv_bytes
 from outrider.recipes.library import SHIPPED, counts, read, recipe_files, shipped
-from outrider.recipes.memory import kv_bytes
-from outrider.recipes.schema import STATUSES, Figures, Recipe
+from outrider.recipes.schema import STATUSES, CapacityPoint, Figures, Observation, Recipe
 from outrider.spec.facts import ModelFacts
 
 ROOT = Path(__file__).parents[2]
@@ -109,10 +109,11 @@ def test_what_no_source_says_is_left_out_and_memory_is_then_not_computed() -> No
 
 @BY_RECIPE
 def test_rates_say_whose_they_are(recipe: Recipe) -> None:
-    for point in (*recipe.capacity_curve, *recipe.observations):
+    points: list[CapacityPoint | Observation] = [*recipe.capacity_curve, *recipe.observations]
+    for point in points:
         if point.output_tps is not None and point.total_tps is not None:
             assert point.output_tps < point.total_tps
-        if isinstance(point.concurrency, int) and point.itl and point.output_tps:
+        if point.concurrency and point.itl and point.output_tps:
             # No replica gives more than its requests take; a tenth is what means and rounding may differ by.
             assert point.output_tps <= 1.1 * point.concurrency / point.itl
 

@@ -114,6 +114,9 @@ def plan(
     memory: Memory = None,
     min_replicas: MinReplicas = None,
     sets: Sets = None,
+    everything: Annotated[
+        bool, typer.Option("--explain", help="Show all that was considered, its memory and its speed.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Explain what would run, and why. Changes nothing, starts nothing."""
@@ -124,7 +127,7 @@ def plan(
     if as_json:
         show_json(made.model_dump(mode="json"))
     else:
-        explaining.show_plan(made)
+        explaining.show_plan(made, everything=everything)
 
 
 @app.command()
