@@ -132,6 +132,18 @@ def test_parts_that_do_not_go_together(change: Callable[[dict[str, Any]], object
     assert any(says in f.message for f in found)
 
 
+def test_flags_are_judged_by_their_engine() -> None:
+    def other(recipe: dict[str, Any]) -> None:
+        recipe["engine"]["name"] = "vllm"
+        recipe["id"] = "smollm2-135m/vllm"
+        values = {"memory_share": 0.9, "seed": 7, "gpu_memory_utilization": 0.9, "prompt_cache_mib": 1}
+        recipe["flags"] = {name: {"value": value, "reason": "r"} for name, value in values.items()}
+
+    found = {finding.field: finding.message for finding in check(changed(other))}
+    assert set(found) == {"flags.gpu_memory_utilization", "flags.prompt_cache_mib"}
+    assert "Use memory_share=" in found["flags.gpu_memory_utilization"]
+
+
 def test_every_problem_of_every_document_is_found_at_once() -> None:
     def worse(recipe: dict[str, Any]) -> None:
         recipe["version"] = 0

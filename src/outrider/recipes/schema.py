@@ -79,7 +79,8 @@ class Hardware(SpecModel):
 
 
 class EngineEnvironment(SpecModel):
-    """The engine's Python. Empty packages: Outrider's own Python, with the extra that holds the engine."""
+    """The engine's Python. Empty packages: for llama.cpp Outrider's own Python, with the extra that holds it; for the
+    others an environment with the engine's package in the recipe's version."""
 
     python: str | None = None
     """Version (``3.11``) or path of an interpreter. None: Outrider's own."""
@@ -88,7 +89,7 @@ class EngineEnvironment(SpecModel):
     env: dict[str, str] = Field(default_factory=dict)
     """Environment variables of the engine's process."""
     patches: tuple[str, ...] = ()
-    """Unified diffs onto the installed packages."""
+    """Unified diffs onto the installed packages: the text of one, or ``outrider:NAME`` for one that ships."""
 
 
 class RecipeEngine(SpecModel):
