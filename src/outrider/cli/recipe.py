@@ -35,7 +35,7 @@ def list_recipes(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List recipes with their provenance: who has run them on their hardware, if anybody."""
+    """List recipes, and who has tested each on its hardware."""
     catalog = load_catalog()
     if provenance is not None and provenance not in STATUSES:
         raise UsageError(f"There is no provenance {provenance!r}", remedy=f"Say one of {', '.join(STATUSES)}.")
