@@ -120,6 +120,11 @@ def test_flags_of_vllm_and_sglang_are_judged_by_version(
     [
         (lambda r: r["speculation"].update(method="eagle3"), "speculation.drafter", "required for eagle3"),
         (lambda r: r["speculation"].update(drafter="hf:a/b"), "speculation.drafter", "off has no drafter"),
+        (
+            lambda r: r.update(drafters=[{"method": "mtp", "tokens": 2, "acceptance_length": 3.1, "source": "x"}]),
+            "drafters.0.acceptance_length",
+            "3.1 is more than 2 drafted and the bonus token",
+        ),
         (lambda r: r["model"]["facts"].update(kv_heads=10), "model.facts.kv_heads", "more than heads"),
         (lambda r: r["model"]["facts"].update(window_layers=31), "model.facts.layers", "31 layers by kind"),
         (lambda r: r["model"]["facts"].update(sources={"experts": "x"}), "model.facts", "no such fact is given"),

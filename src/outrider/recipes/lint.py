@@ -285,6 +285,22 @@ def _drafter(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
             yield ERROR, _problem(f"speculation.{field}", f"required for {method}")
         elif method not in WITH_DRAFTER and chosen.get(field):
             yield ERROR, _problem(f"speculation.{field}", f"{method} has no drafter of its own")
+    for index, option in enumerate(_list(data.get("drafters"))):
+        yield from _accepted(f"drafters.{index}", option, option)
+    for index, point in enumerate(_list(data.get("capacity_curve"))):
+        yield from _accepted(f"capacity_curve.{index}", point, chosen)
+
+
+def _accepted(field: str, figures: Any, drafter: Any) -> Iterator[tuple[str, Problem]]:
+    """A step commits the tokens drafted and the bonus token, at most."""
+    if not (isinstance(figures, dict) and isinstance(drafter, dict)):
+        return
+    length, tokens = figures.get("acceptance_length"), drafter.get("tokens")
+    if isinstance(length, int | float) and isinstance(tokens, int) and length > tokens + 1:
+        yield (
+            ERROR,
+            _problem(f"{field}.acceptance_length", f"{length:g} is more than {tokens} drafted and the bonus token"),
+        )
 
 
 def _facts(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
