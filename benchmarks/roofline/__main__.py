@@ -10,6 +10,7 @@ import platform
 from pathlib import Path
 
 from benchmarks.roofline.check import report
+
 from outrider._version import __version__
 
 RESULT = Path(__file__).with_name("results") / "latest.json"

@@ -37,9 +37,7 @@ def checked(row: dict[str, Any], catalog: Catalog) -> dict[str, Any]:
     if missing := roofline.unknown(facts, weights, device):
         return result | {"unknown": missing}
     assert weights is not None
-    speculation = Speculation.model_validate(
-        {"method": "off", "reason": "the row says so"} | row.get("speculation", {})
-    )
+    speculation = Speculation.model_validate({"method": "off", "reason": "as the row"} | row.get("speculation", {}))
     drafter = draft(speculation, facts)
     model = roofline.Model(facts, weights, row["precision"], row["engine"], {})
     context = row["input_tokens"] + row["output_tokens"] // 2

@@ -12,6 +12,8 @@ from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
 
+STANDING = ("measured", "published", "estimated", "untested")
+"""From the best provenance to the worst: what was measured is preferred to what was not."""
 _MOST = 16
 """GPUs of one machine, at most: what a wanted kind is tried with where the machine has none and no count is said."""
 
@@ -57,6 +59,24 @@ def pairs(endpoint: Endpoint, inventory: Inventory, recipes: Sequence[Recipe]) -
             rejected[recipe.id] = _no_hardware(recipe, endpoint, inventory)
         found += [Pair(recipe, device, made_for(recipe, device)) for device in devices]
     return found, rejected
+
+
+def nearest(found: Sequence[Pair]) -> list[Pair]:
+    """Of recipes that differ only in the hardware they were made for, the one nearest to each device."""
+    best: dict[tuple[str, ...], Pair] = {}
+    for pair in found:
+        recipe = pair.recipe
+        key: tuple[str, ...] = (recipe.id,)
+        if recipe.hardware.kind == "gpu":
+            key = (recipe.engine.name, recipe.precision, recipe.profile, str(pair.device))
+        if key not in best or _distance(pair) < _distance(best[key]):
+            best[key] = pair
+    return list(best.values())
+
+
+def _distance(pair: Pair) -> tuple[bool, bool, int, str]:
+    same = same_kind(pair.recipe.hardware.gpu or "", pair.device.name)
+    return not pair.tested, not same, STANDING.index(pair.recipe.provenance.status), pair.recipe.id
 
 
 def wanted(endpoint: Endpoint) -> tuple[str, int | None] | None:

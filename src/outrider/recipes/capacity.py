@@ -126,7 +126,7 @@ def violations(point: CapacityPoint, objective: Objective, output_tokens: int) -
     what is typical. A value nobody knows breaks none."""
     high = objective.percentile >= 95
     ttft, itl = point.ttft, point.itl
-    known = "p50"
+    known = "typically" if point.ttft_p50 is None and point.itl_p50 is None else "p50"
     if high and (point.ttft_p95 or point.itl_p95):
         ttft, itl, known = point.ttft_p95 or ttft, point.itl_p95 or itl, "p95"
     e2e = None if ttft is None or itl is None else ttft + itl * (output_tokens - 1)

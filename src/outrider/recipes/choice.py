@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from outrider.errors import InvalidInput, ObjectiveUnreachable, UnknownModel
 from outrider.recipes import shortfall
 from outrider.recipes.appraisal import Appraisal, appraise
-from outrider.recipes.candidate import Pair, devices_wanted, divides, pairs, unfit
+from outrider.recipes.candidate import STANDING, Pair, devices_wanted, divides, nearest, pairs, unfit
 from outrider.recipes.capacity import seconds
 from outrider.recipes.fit import MIB
 from outrider.recipes.library import Catalog
@@ -20,9 +20,8 @@ from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
 
-_STANDING = ("measured", "published", "estimated", "untested")
-"""From the best provenance to the worst: what was measured is preferred to what was not."""
 _DEAREST = float("inf")
+_FARTHER = "another recipe of its engine, precision and profile is nearer to this hardware"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +53,36 @@ def choose(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mo
             raise _none_possible(endpoint, inventory, usable, rejected)
         raise _unknown(endpoint, catalog, facts, inventory)
     weighed = [appraise(pair, endpoint, inventory, facts) for pair in found]
-    fitting = sorted((one for one in weighed if one.stage is None), key=lambda one: _order(one, endpoint))
+    fitting = sorted(_nearest([one for one in weighed if one.stage is None]), key=lambda one: _order(one, endpoint))
+    failing = _nearest([one for one in weighed if one.stage is not None])
     if not fitting:
-        raise _refusal(endpoint, inventory, weighed, rejected)
+        raise _refusal(endpoint, inventory, failing, rejected)
     first, *behind = fitting
-    failed = {one.pair.label: one.reason for one in weighed if one.stage is not None}
     passed = {one.pair.label: _passed_over(one, first, endpoint) for one in behind}
-    lines = tuple(f"{name}: {reason}" for name, reason in {**passed, **failed, **rejected}.items())
+    lines = (*_lines(behind, passed), *_lines(failing, {one.pair.label: one.reason for one in failing}))
+    shown = {one.pair.recipe.id for one in (*fitting, *failing)}
+    rejected |= {pair.recipe.id: _FARTHER for pair in found if pair.recipe.id not in shown}
+    lines += tuple(f"{name}: {reason}" for name, reason in rejected.items())
     reason = _reason(first, endpoint, estimated=not recipes or first.pair.recipe not in recipes)
     decision = Decision(choice="recipe", value=first.pair.recipe.id, reason=reason, rejected=lines)
-    return Choice(first, decision, _considered(first, reason, behind, passed, weighed))
+    return Choice(first, decision, _considered(first, reason, behind, passed, failing))
+
+
+def _nearest(ones: Sequence[Appraisal]) -> list[Appraisal]:
+    by_pair = {id(one.pair): one for one in ones}
+    return [by_pair[id(pair)] for pair in nearest([one.pair for one in ones])]
+
+
+def _lines(ones: Sequence[Appraisal], reasons: dict[str, str]) -> tuple[str, ...]:
+    """One line a recipe and reason, whatever the number of GPUs."""
+    devices: dict[tuple[str, str], list[str]] = {}
+    for one in ones:
+        key = one.pair.recipe.id, reasons[one.pair.label]
+        devices.setdefault(key, []).append(str(one.pair.device) if one.pair.device.kind == "gpu" else "")
+    return tuple(
+        f"{recipe}{' on ' if any(where) else ''}{', '.join(filter(None, where))}: {reason}"
+        for (recipe, reason), where in devices.items()
+    )
 
 
 def _usable(endpoint: Endpoint, inventory: Inventory, recipes: Sequence[Recipe]) -> tuple[list[Recipe], dict[str, str]]:
@@ -75,7 +94,7 @@ def _usable(endpoint: Endpoint, inventory: Inventory, recipes: Sequence[Recipe])
     wrong = {recipe.id: wrong_flags(endpoint, recipe) for recipe in recipes}
     possible = [recipe for recipe in recipes if unfit(recipe, endpoint, inventory) is None]
     if possible and all(wrong[recipe.id] for recipe in possible):
-        first = min(possible, key=lambda r: (r.profile != endpoint.profile, _STANDING.index(r.provenance.status), r.id))
+        first = min(possible, key=lambda r: (r.profile != endpoint.profile, STANDING.index(r.provenance.status), r.id))
         raise refusal(first, wrong[first.id])
     refused = {name: "; ".join(p["message"] for p in problems) for name, problems in wrong.items() if problems}
     return [recipe for recipe in recipes if not wrong[recipe.id]], refused
@@ -93,7 +112,7 @@ def _order(one: Appraisal, endpoint: Endpoint) -> tuple[object, ...]:
         one.pair.recipe.profile != endpoint.profile,
         _DEAREST if cost is None else cost,
         one.pair.device.gpus,
-        _STANDING.index(status),
+        STANDING.index(status),
         one.pair.recipe.id,
         one.pair.device.name,
     )
@@ -143,11 +162,11 @@ def _can(first: Appraisal) -> str:
 
 
 def _considered(
-    first: Appraisal, reason: str, others: Sequence[Appraisal], passed: dict[str, str], weighed: Sequence[Appraisal]
+    first: Appraisal, reason: str, others: Sequence[Appraisal], passed: dict[str, str], failing: Sequence[Appraisal]
 ) -> tuple[Considered, ...]:
     rows = [_row(first, reason, chosen=True)]
     rows += [_row(one, passed[one.pair.label], chosen=False) for one in others]
-    rows += [_row(one, one.reason, chosen=False) for one in weighed if one.stage is not None]
+    rows += [_row(one, one.reason, chosen=False) for one in failing]
     return tuple(rows)
 
 
@@ -226,15 +245,15 @@ def _refusal(
     behind = [one for one in weighed if one.stage in ("objective", "cost")]
     if behind:
         return _unreachable(endpoint, behind)
-    nearest = min(weighed, key=lambda one: one.fit.missing * one.pair.device.split)
-    why = nearest.reason if len(weighed) == 1 else f"{nearest.pair.label}, which lacks least, {nearest.reason}"
+    closest = min(weighed, key=lambda one: one.fit.missing * one.pair.device.split)
+    why = closest.reason if len(weighed) == 1 else f"{closest.pair.label}, which lacks least, {closest.reason}"
     return InvalidInput(
         f"{endpoint.model} does not fit",
         why=why,
-        remedy=shortfall.remedy(nearest, endpoint, inventory, weighed),
+        remedy=shortfall.remedy(closest, endpoint, inventory, weighed),
         details={
-            "needed_bytes": nearest.fit.needed,
-            "available_bytes": nearest.fit.available,
+            "needed_bytes": closest.fit.needed,
+            "available_bytes": closest.fit.available,
             "candidates": {one.pair.label: one.reason for one in weighed} | rejected,
         },
     )

@@ -55,7 +55,7 @@ def explain(plan: Plan, *, everything: bool = False) -> Line:
     branches.append(Line(f"flags: {len(flags)}", "choice", flags))
     if plan.prediction is not None:
         branches.append(_prediction(plan.prediction))
-    if plan.expected is not None:
+    if plan.expected is not None and (plan.expected.ttft_p95 or plan.expected.itl_p95):
         branches.append(_expected(plan.expected, plan.provenance.machine))
     if everything:
         rows = tuple(_considered(row) for row in plan.considered)
@@ -94,8 +94,9 @@ def _memory(memory: MemoryPlan) -> Line:
     if memory.needed is None:
         return Line(f"memory: cannot be computed, {memory.unknown} is not known; {have}", "reason")
     whose = "" if memory.parts else ", as the recipe states it"
-    parts = tuple(Line(f"{part.name} {part.bytes / _MIB:,.0f} MiB", "reason") for part in memory.parts)
-    return Line(f"memory: {memory.needed / _MIB:,.0f} MiB needed{whose}, {have}", "reason", parts)
+    parts = ", ".join(f"{part.name} {part.bytes / _MIB:,.0f}" for part in memory.parts)
+    under = (Line(f"{parts} MiB", "reason"),) if parts else ()
+    return Line(f"memory: {memory.needed / _MIB:,.0f} MiB needed{whose}, {have}", "reason", under)
 
 
 def _prediction(made: Prediction) -> Line:
@@ -120,6 +121,6 @@ def _expected(point: CapacityPoint, machine: str) -> Line:
         ("output", point.output_tps, "tokens/s"),
         ("total", point.total_tps, "tokens/s"),
     ]
-    shown = tuple(Line(f"{name} {value:.3g} {unit}", "reason") for name, value, unit in figures if value is not None)
+    shown = tuple(Line(f"{name} {value:.4g} {unit}", "reason") for name, value, unit in figures if value is not None)
     where = f"measured on {machine}" if machine else "from the recipe's curve"
     return Line(f"expected: at {point.concurrency} requests in flight, {where}", "choice", shown)
