@@ -25,7 +25,7 @@ COMP_CWORD=$(( $# - 1 ))
 "$(complete -p outrider | sed 's/.*-F \\([^ ]*\\).*/\\1/')" outrider
 printf '%s\\n' "${COMPREPLY[@]}"
 """
-_RECIPE = "smollm2-135m-instruct/llamacpp-cpu"
+_RECIPES = ["smollm2-135m-instruct/llamacpp-cpu", "smollm2-135m-instruct/vllm-cpu"]
 
 
 def bash(*words: str) -> list[str]:
@@ -56,10 +56,10 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["endpoint", "rm", "x"], []),
         (["key", "revoke", ""], ["ci"]),
         (["key", "create", "new", "--endpoint", "smalle"], ["smaller"]),
-        (["recipe", "show", "smol"], [_RECIPE]),
-        (["endpoint", "create", "--recipe", ""], [_RECIPE]),
+        (["recipe", "show", "smol"], _RECIPES),
+        (["endpoint", "create", "--recipe", ""], _RECIPES),
         (["endpoint", "plan", "--model", "Hugging"], ["HuggingFaceTB/SmolLM2-135M-Instruct"]),
-        (["model", "pull", ""], ["HuggingFaceTB/SmolLM2-135M-Instruct", _RECIPE]),
+        (["model", "pull", ""], ["HuggingFaceTB/SmolLM2-135M-Instruct", *_RECIPES]),
         (["completion", ""], ["bash", "zsh", "fish"]),
         (["deploy", "serv"], []),  # bash offers files where nothing is offered
         (["no-such-command", ""], []),
@@ -132,7 +132,7 @@ def test_fish_is_told_whether_there_is_anything(home: Home) -> None:
         command = [sys.executable, "-m", "outrider.cli.main"]
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
 
-    assert ask("outrider recipe show sm", "get-args").stdout.split() == [_RECIPE]
+    assert ask("outrider recipe show sm", "get-args").stdout.split() == _RECIPES
     assert ask("outrider recipe show sm", "is-args").returncode == 0
     assert ask("outrider deploy sm", "is-args").returncode == 1
 

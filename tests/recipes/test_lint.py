@@ -120,6 +120,11 @@ def test_flags_of_vllm_and_sglang_are_judged_by_version(
     [
         (lambda r: r["speculation"].update(method="eagle3"), "speculation.drafter", "required for eagle3"),
         (lambda r: r["speculation"].update(drafter="hf:a/b"), "speculation.drafter", "off has no drafter"),
+        (
+            lambda r: r.update(drafters=[{"method": "mtp", "tokens": 2, "acceptance_length": 3.1, "source": "x"}]),
+            "drafters.0.acceptance_length",
+            "3.1 is more than 2 drafted and the bonus token",
+        ),
         (lambda r: r["model"]["facts"].update(kv_heads=10), "model.facts.kv_heads", "more than heads"),
         (lambda r: r["model"]["facts"].update(window_layers=31), "model.facts.layers", "31 layers by kind"),
         (lambda r: r["model"]["facts"].update(sources={"experts": "x"}), "model.facts", "no such fact is given"),
@@ -130,6 +135,18 @@ def test_parts_that_do_not_go_together(change: Callable[[dict[str, Any]], object
     found = check(changed(change))
     assert (field, "error") in {(f.field, f.severity) for f in found}
     assert any(says in f.message for f in found)
+
+
+def test_flags_are_judged_by_their_engine() -> None:
+    def other(recipe: dict[str, Any]) -> None:
+        recipe["engine"]["name"] = "vllm"
+        recipe["id"] = "smollm2-135m/vllm"
+        values = {"memory_share": 0.9, "seed": 7, "gpu_memory_utilization": 0.9, "prompt_cache_mib": 1}
+        recipe["flags"] = {name: {"value": value, "reason": "r"} for name, value in values.items()}
+
+    found = {finding.field: finding.message for finding in check(changed(other))}
+    assert set(found) == {"flags.gpu_memory_utilization", "flags.prompt_cache_mib"}
+    assert "Use memory_share=" in found["flags.gpu_memory_utilization"]
 
 
 def test_every_problem_of_every_document_is_found_at_once() -> None:

@@ -108,16 +108,23 @@ def find(cache: Path, environ: Mapping[str, str], report: Report) -> Uv:
     Raises:
         EnvironmentFailed: there is none, and the package index gave none.
     """
-    beside = Path(sys.executable).with_name("uv")
-    on_path = shutil.which("uv", path=environ.get("PATH"))
-    for candidate in (beside, Path(on_path) if on_path else None):
-        if candidate is not None and candidate.is_file() and _new_enough(candidate):
-            return Uv(candidate, environ)
+    if (there := installed(environ)) is not None:
+        return Uv(there, environ)
     own = cache / "tools" / f"uv-{VERSION}"
     if not own.exists():
         report(Progress(f"environment: fetching uv {VERSION}, which builds it"))
         _fetch(own)
     return Uv(own, environ)
+
+
+def installed(environ: Mapping[str, str]) -> Path | None:
+    """The uv beside Outrider's Python or on the PATH that is new enough; None: there is none."""
+    beside = Path(sys.executable).with_name("uv")
+    on_path = shutil.which("uv", path=environ.get("PATH"))
+    for candidate in (beside, Path(on_path) if on_path else None):
+        if candidate is not None and candidate.is_file() and _new_enough(candidate):
+            return candidate
+    return None
 
 
 def _new_enough(path: Path) -> bool:

@@ -14,8 +14,8 @@ from typing import Any
 from outrider.app.server import Launch, Weights
 from outrider.engines import warmup
 from outrider.engines.base import EngineEnvironment
-from outrider.engines.child import PythonEngine, at_least, share
 from outrider.engines.flags import flags
+from outrider.engines.python_engine import PythonEngine, at_least, share
 from outrider.engines.speculation import Speculation
 
 _SCRIPT = Path(__file__).with_name("sglang_serve.py")
@@ -92,7 +92,8 @@ class SGLang(PythonEngine):
             "disable_radix_cache": "Use cache_prompt=.",
             "trust_remote_code": "Use trust_remote_code=.",
             "enable_memory_saver": "Use sleep=.",
-            "disable_cuda_graph": "Use cuda_graphs=.",
+            "disable_decode_cuda_graph": "Use cuda_graphs=.",
+            "disable_prefill_cuda_graph": "Use cuda_graphs=.",
         }
     )
 
@@ -155,7 +156,8 @@ class SGLang(PythonEngine):
             "enable_metrics": True,
             **{flag: option[name] for name, flag in _FLAGS.items()},
             "disable_radix_cache": not option["cache_prompt"],
-            "disable_cuda_graph": not option["cuda_graphs"],
+            "disable_decode_cuda_graph": not option["cuda_graphs"],
+            "disable_prefill_cuda_graph": not option["cuda_graphs"],
             "trust_remote_code": option["trust_remote_code"],
             "enable_memory_saver": option["sleep"],
             **self._speculative_flags(),

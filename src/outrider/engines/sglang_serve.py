@@ -30,6 +30,9 @@ def hide(secret: str) -> None:
 
 
 if __name__ == "__main__":
+    # Python looks for modules beside its script first, and a sglang.py lies here.
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != here]
     key_file, *flags = sys.argv[1:]
     hide(json.loads(Path(key_file).read_text())["api-key"])
     sys.argv = ["sglang.launch_server", "--config", key_file, *flags]

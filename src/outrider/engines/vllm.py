@@ -12,8 +12,8 @@ from typing import Any
 from outrider.app.server import Launch, Weights
 from outrider.engines import warmup
 from outrider.engines.base import EngineEnvironment
-from outrider.engines.child import PythonEngine, at_least, share
 from outrider.engines.flags import flags
+from outrider.engines.python_engine import PythonEngine, at_least, share
 from outrider.engines.speculation import LONGEST, SHORTEST, Speculation
 
 _FLAGS = {

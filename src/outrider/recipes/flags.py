@@ -72,13 +72,15 @@ VLLM_ARGUMENTS = _SHARED_ARGUMENTS | {
 """``VLLM``'s; likewise."""
 SGLANG_ARGUMENTS = _SHARED_ARGUMENTS | {"cuda_graphs": FlagKind(bool, argument=True)}
 """``SGLang``'s; likewise."""
+ENGINES = ("llamacpp", "vllm", "sglang")
+"""Engines whose flags are known."""
 _TYPES_OF_FLAGS = {"switch": bool, "bool": bool, "int": int, "float": float}
 """By the type of an engine's command line flag; the others (lists, JSON) are text in a recipe."""
 
 
 @cache
 def known(engine: str) -> Mapping[str, FlagKind]:
-    """The flags of ``llamacpp``, ``vllm`` or ``sglang``; the values of enums are checked by the engine itself."""
+    """The flags of one of :data:`ENGINES`; the values of enums are checked by the engine itself."""
     if engine == "llamacpp":
         further = {name: FlagKind(kind if isinstance(kind, type) else str) for name, kind in EXTRA.items()}
         return LLAMACPP_ARGUMENTS | further
@@ -94,6 +96,8 @@ def complaint(engine: str, name: str, value: object) -> tuple[str, str | None] |
     """Why a flag cannot have a value, with the nearest name where that is the trouble; None: it can."""
     kinds = known(engine)
     kind = kinds.get(name)
+    if kind is None and (instead := _taken(engine).get(name)) is not None:
+        return f"Outrider sets it. {instead}", None
     if kind is None:
         near = difflib.get_close_matches(name.replace("-", "_"), kinds, 1)
         return f"{engine} has no such flag; known: {', '.join(shown(engine))}", near[0] if near else None
@@ -105,6 +109,11 @@ def complaint(engine: str, name: str, value: object) -> tuple[str, str | None] |
     if kind.least is not None and isinstance(value, int | float) and value < kind.least:
         return f"must be {kind.least:g} or more", None
     return None
+
+
+def _taken(engine: str) -> Mapping[str, str]:
+    """Flags that Outrider sets itself, with what to use instead."""
+    return {} if engine == "llamacpp" else VLLM.taken if engine == "vllm" else SGLang.taken
 
 
 def is_argument(engine: str, name: str) -> bool:

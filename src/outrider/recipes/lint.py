@@ -19,14 +19,13 @@ from outrider.engines.llamacpp_flags import EXTRA, FLASH_ATTENTION, encoded, mem
 from outrider.engines.speculation import WITH_DRAFTER
 from outrider.errors import InvalidInput, InvalidReference, InvalidSpec, Problem
 from outrider.models.sources import parse
-from outrider.recipes.flags import complaint, known
+from outrider.recipes.flags import ENGINES, complaint, known
 from outrider.recipes.schema import CapacityPoint, Recipe
 from outrider.spec.documents import MarkedDocument, is_mapping, no_mapping, read_marked
 from outrider.spec.names import nearest_name
 from outrider.spec.problems import problems
 
 ERROR, WARNING = "error", "warning"
-_ENGINES = ("llamacpp", "vllm", "sglang")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +193,8 @@ def _references(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
 
 
 def _flags(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
-    engine = _part(data, "engine").get("name")
-    if engine not in _ENGINES:
+    engine = str(_part(data, "engine").get("name"))
+    if engine not in ENGINES:
         return  # the schema says so
     for name, given in _part(data, "flags").items():
         if not isinstance(given, dict) or "value" not in given:
@@ -286,6 +285,22 @@ def _drafter(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
             yield ERROR, _problem(f"speculation.{field}", f"required for {method}")
         elif method not in WITH_DRAFTER and chosen.get(field):
             yield ERROR, _problem(f"speculation.{field}", f"{method} has no drafter of its own")
+    for index, option in enumerate(_list(data.get("drafters"))):
+        yield from _accepted(f"drafters.{index}", option, option)
+    for index, point in enumerate(_list(data.get("capacity_curve"))):
+        yield from _accepted(f"capacity_curve.{index}", point, chosen)
+
+
+def _accepted(field: str, figures: Any, drafter: Any) -> Iterator[tuple[str, Problem]]:
+    """A step commits the tokens drafted and the bonus token, at most."""
+    if not (isinstance(figures, dict) and isinstance(drafter, dict)):
+        return
+    length, tokens = figures.get("acceptance_length"), drafter.get("tokens")
+    if isinstance(length, int | float) and isinstance(tokens, int) and length > tokens + 1:
+        yield (
+            ERROR,
+            _problem(f"{field}.acceptance_length", f"{length:g} is more than {tokens} drafted and the bonus token"),
+        )
 
 
 def _facts(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -68,11 +68,19 @@ class Hardware(SpecModel):
     nodes: int = Field(default=1, ge=1)
     """Nodes of one replica."""
     min_memory_bytes: int = Field(ge=0)
-    """Memory it takes at least: of the host for kind cpu, of one GPU for kind gpu."""
+    """Memory it takes at least: of the host for kind cpu, of one GPU for kind gpu. 0: its source does not say."""
+
+    @property
+    def title(self) -> str:
+        """For people: ``cpu``, ``H200``, ``8 × H200``, ``2 nodes of 8 × H200``."""
+        many = f"{self.count} × {self.gpu}" if self.count > 1 else f"{self.gpu}"
+        name = many if self.kind == "gpu" else "cpu"
+        return f"{self.nodes} nodes of {name}" if self.nodes > 1 else name
 
 
 class EngineEnvironment(SpecModel):
-    """The engine's Python. Empty packages: Outrider's own Python, with the extra that holds the engine."""
+    """The engine's Python. Empty packages: for llama.cpp Outrider's own Python, with the extra that holds it; for the
+    others an environment with the engine's package in the recipe's version."""
 
     python: str | None = None
     """Version (``3.11``) or path of an interpreter. None: Outrider's own."""
@@ -81,7 +89,7 @@ class EngineEnvironment(SpecModel):
     env: dict[str, str] = Field(default_factory=dict)
     """Environment variables of the engine's process."""
     patches: tuple[str, ...] = ()
-    """Unified diffs onto the installed packages."""
+    """Unified diffs onto the installed packages: the text of one, or ``outrider:NAME`` for one that ships."""
 
 
 class RecipeEngine(SpecModel):
@@ -172,8 +180,8 @@ class Speculation(SpecModel):
 class Limits(SpecModel):
     """Beyond these the recipe was never meant to go."""
 
-    max_context: int = Field(ge=1)
-    """Tokens a request may hold."""
+    max_context: int | None = Field(default=None, ge=1)
+    """Tokens a request may hold. None: its source does not say."""
     max_concurrency: int = Field(ge=1)
     """Requests a replica decodes at once."""
 
@@ -230,10 +238,15 @@ class Observation(Figures):
     """A URL."""
 
 
+Status = Literal["measured", "published", "estimated", "untested"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+"""From the best provenance to the worst."""
+
+
 class Provenance(SpecModel):
     """Who says so."""
 
-    status: Literal["measured", "published", "estimated", "untested"]
+    status: Status
     """Measured here with the command below; published: the URL's author ran it on this hardware; estimated from the
     model's facts; untested: nobody says that it ran on this hardware, whoever wrote the configuration."""
     when: date | None = None

@@ -24,8 +24,9 @@ def refusal(recipe: Recipe, wrong: list[Problem]) -> InvalidSpec:
 def _problem(endpoint: Endpoint, recipe: Recipe, name: str, value: FlagValue) -> Problem | None:
     field = f"flags.{name}"
     found = complaint(recipe.engine.name, name, value)
-    if found is None and name == "context" and int(value) > recipe.limits.max_context:
-        found = f"the recipe goes to {recipe.limits.max_context:,} tokens", None
+    most = recipe.limits.max_context
+    if found is None and name == "context" and most is not None and int(value) > most:
+        found = f"the recipe goes to {most:,} tokens", None
     if found is None:
         return None
     allowed, near = found
