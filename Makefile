@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
-.PHONY: demo test test-vllm lint format types layers pytest openapi schema bench-capacity bench-gateway bench-gateway-memory \
-	bench-roofline bench-routing clean
+.PHONY: demo test test-vllm lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
+	bench-gateway-memory bench-roofline bench-routing clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -32,8 +32,11 @@ types: $(STAMP)
 layers: $(STAMP)
 	$(BIN)/lint-imports
 
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz
+
 pytest: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term -p randomly
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term -p randomly
 
 bench-capacity: $(STAMP)
 	$(BIN)/python benchmarks/capacity/measure.py smollm2-135m-instruct/llamacpp-cpu --concurrency 1 2 4

@@ -17,7 +17,7 @@ statuses: they are attributes of the class, and so is what to do where whoever r
     ├── Unavailable                exit 6   something that should answer does not
     │   ├── ControllerUnreachable
     ├── MachineFault               exit 7   this machine cannot do it now: port, disk, permission, missing package
-    │   ├── PortTaken, DiskFull, PermissionRefused, EngineMissing, EnvironmentFailed
+    │   ├── PortTaken, CertificateUnusable, DiskFull, PermissionRefused, EngineMissing, EnvironmentFailed
     ├── WeightsFault               exit 8   weights could not be had, or are not what was promised
     │   ├── WeightsUnavailable, WeightsCorrupt, WeightsUnreadable
     └── ReplicaFault               exit 9   a replica did not come up, or died
@@ -142,7 +142,7 @@ class InvalidReference(InvalidInput):
 
 
 class InvalidTrace(InvalidInput):
-    """A trace file that breaks the format; nothing was simulated."""
+    """A trace file that breaks the format; nothing was sent or simulated."""
 
     code = "invalid_trace"
     usual_remedy = "Correct the line that is named; docs/reference/trace.md has the format."
@@ -329,6 +329,13 @@ class PortTaken(MachineFault):
 
     code = "port_taken"
     usual_remedy = "Stop what listens there, or choose others: outrider up --port N --api-port M"
+
+
+class CertificateUnusable(MachineFault):
+    """A TLS certificate or its key cannot be read, or they do not belong together."""
+
+    code = "certificate_unusable"
+    usual_remedy = "Give a certificate and its own key as PEM files that this user may read."
 
 
 class DiskFull(MachineFault):

@@ -58,6 +58,24 @@ def test_open_loop_and_trace(outrider: Run, tmp_path: Path) -> None:
     assert json.loads(replayed.out)["rows"][0]["requests"] == 5
 
 
+def test_messages_of_a_trace_are_sent_as_they_are(outrider: Run, tmp_path: Path) -> None:
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "日本語"}]
+    asked = {"at": 0, "output_tokens": 4, "messages": messages, "affinity_key": "naïve"}
+    trace = tmp_path / "t.jsonl"
+    trace.write_text(json.dumps(asked) + "\n" + json.dumps({"at": 0.01, "input_tokens": 40, "output_tokens": 3}))
+    with serving(Standin(ttft=0.002, gap=0.001, context=16)) as standin:
+        too_long = outrider("bench", standin.url, "--trace", str(trace))
+    with serving(Standin(ttft=0.002, gap=0.001)) as standin:
+        done = outrider("bench", standin.url, "--trace", str(trace), "--warm-up", "1", "--json")
+    assert "requests of 43 tokens" in too_long.err
+    assert json.loads(done.out)["rows"][0]["errors"] == 0
+    *_, warm_up, first, second = standin.answers
+    assert first.body["messages"] == messages != warm_up.body["messages"]
+    assert first.body["max_tokens"] == 4
+    assert first.headers["outrider-affinity-key"].encode("latin-1").decode() == "naïve"
+    assert [message["role"] for message in second.body["messages"]] == ["user"]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -66,7 +84,7 @@ def test_open_loop_and_trace(outrider: Run, tmp_path: Path) -> None:
         (["http://127.0.0.1:1", "--curve", "--rate", "2"], 2, "--curve does not go with"),
         (["http://127.0.0.1:1", "--output", "/nowhere/at/all.json"], 2, "cannot be written"),
         (["http://127.0.0.1:1", "--plot", "plot.txt"], 2, "is no plot"),
-        (["http://127.0.0.1:1", "--trace", "absent.jsonl"], 2, "cannot be read"),
+        (["http://127.0.0.1:1", "--trace", "absent.jsonl"], 3, "No trace absent.jsonl"),
         (["http://127.0.0.1:1", "--compare", "engine"], 2, "needs an endpoint's name"),
         (["http://127.0.0.1:1", "--input-tokens", "5", "--shared-tokens", "5"], 2, "leave nothing of 5"),
         (["small"], 6, "No controller answers"),

@@ -14,7 +14,7 @@ def test_every_policy_has_its_line(outrider: Run) -> None:
     done = outrider("sim", "route", "--trace", EXAMPLE, "--replicas", "8")
     assert done.code == 0
     first, header, *rows = done.out.splitlines()
-    assert first.startswith("68 requests in ") and first.endswith("8 replicas, slack 4000 tokens")
+    assert first.startswith("47 requests in ") and first.endswith("8 replicas, slack 4000 tokens")
     assert header.split()[:2] == ["policy", "hit"]
     assert [row.split()[0] for row in rows] == [
         "random",
@@ -34,7 +34,7 @@ def test_json(outrider: Run) -> None:
     told = json.loads(done.out)
     assert told["scene"]["slack"] == 16_000
     [(name, outcome)] = told["policies"].items()
-    assert name == "prefix" and outcome["requests"] == told["requests"] == 68
+    assert name == "prefix" and outcome["requests"] == told["requests"] == 47
     assert 0 < outcome["hit_rate"] < 1 and outcome["wait"]["p50"] <= outcome["wait"]["p99"]
 
 

@@ -24,6 +24,8 @@ SHOWN = ("text", "json")
 
 _COMMENT = re.compile(r"<!--\s*(.*?)\s*-->", re.DOTALL)
 _DIRECTIVE = re.compile(r"(file|fails|not run|given): (.+)")
+_MARK = re.compile(r"[\w ]+ results: (begin|end)")
+"""Between two of these stands what a benchmark has written; a test of the benchmark compares it with its result."""
 _PARSER = MarkdownIt("commonmark").enable("table")
 
 
@@ -117,6 +119,8 @@ def read(path: Path) -> Page:
 def _said(token: Token, where: str) -> dict[str, str]:
     said = {}
     for text in _COMMENT.findall(token.content):
+        if _MARK.fullmatch(text):
+            continue
         match = _DIRECTIVE.fullmatch(text)
         if match is None:
             raise WrongPage(f"{where}: nobody knows what this comment means: {text!r}")

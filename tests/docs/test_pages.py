@@ -53,6 +53,12 @@ def test_a_translation_shows_the_same_blocks(translation: str, original: str) ->
         assert (mine.file, mine.fails, mine.not_run) == (other.file, other.fails, other.not_run), where
 
 
+@pytest.mark.parametrize(("translation", "original"), TRANSLATIONS.items())
+def test_a_translation_leads_to_the_same_pages(translation: str, original: str) -> None:
+    ours, theirs = set(read(ROOT / translation).links), set(read(ROOT / original).links)
+    assert ours - {original} == theirs - {translation}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_links_lead_somewhere(page: Page) -> None:
     for link in page.links:

@@ -74,6 +74,13 @@ def test_failures_that_the_page_shows_pass(outrider: Outrider, tmp_path: Path) -
     assert _follow(shown + _fenced("sh", "echo on > on"), outrider, tmp_path) == {"on": "on\n"}
 
 
+def test_what_a_benchmark_writes_stands_between_marks(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    marks = [f"<!-- gateway results: {edge} -->" for edge in ("begin", "end")]
+    path.write_text(marks[0] + "\nText.\n\n" + _fenced("sh", "true") + marks[1] + "\n")
+    assert [block.text for block in read(path).blocks] == ["true\n"]
+
+
 def test_ports_of_the_page_are_the_private_ones(outrider: Outrider, tmp_path: Path) -> None:
     left = _follow(_fenced("sh", "echo 127.0.0.1:8080 127.0.0.1:8081 > ports"), outrider, tmp_path)
     assert left == {"ports": f"127.0.0.1:{outrider.port} 127.0.0.1:{outrider.api_port}\n"}

@@ -26,6 +26,7 @@ from outrider.engines.llamacpp import LlamaCpp
 from outrider.engines.probes import EngineAddress, embedding, structured_value
 from outrider.errors import EngineMissing, InvalidInput, PortTaken, ReplicaFailed
 from outrider.models.weights import Weights
+from tests.e2e.outrider_process import until
 from tests.engines.conftest import await_ready, ignore
 
 Running = tuple[LlamaCpp, Launch]
@@ -177,9 +178,10 @@ def test_secrets_do_not_reach_the_engine(starter: Starter, monkeypatch: pytest.M
 
 
 @pytest.mark.e2e
-def test_sigterm_ends_an_idle_engine_at_once(starter: Starter) -> None:
+def test_sigterm_ends_an_idle_engine_at_once(starter: Starter, launch: Launch) -> None:
     engine = starter()
     await_ready(engine)
+    until(lambda: "listening on" in launch.log.read_text())  # from then on it may have something to finish
     began = time.monotonic()
     engine.stop(30.0)
     assert engine.poll() == 0

@@ -93,7 +93,11 @@ class Wire:
             await asyncio.sleep(0)
 
     async def reply(self, *, head_only: bool = False) -> Reply:
-        """Read one answer."""
+        """Read one answer, which must come within 30 s."""
+        async with asyncio.timeout(30):
+            return await self._reply(head_only)
+
+    async def _reply(self, head_only: bool) -> Reply:
         head = await self.reader.readuntil(b"\r\n\r\n")
         line, *rest = head.decode("latin-1").rstrip("\r\n").split("\r\n")
         status = int(line.split()[1])
@@ -126,9 +130,10 @@ class Wire:
         return data[:-2]
 
     async def closed(self) -> bool:
-        """Wait until the gateway closes."""
+        """Wait until the gateway closes, within 30 s; False where it sends something more."""
         try:
-            return await self.reader.read() == b""
+            async with asyncio.timeout(30):
+                return await self.reader.read() == b""
         except ConnectionError:
             return True
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.gateway.client import Served, chat, serving, table, until
+from tests.gateway.client import Served, chat, get, serving, table, until
 from tests.gateway.standin import Asked, Standin
 from tests.gateway.test_process import started
 
@@ -86,3 +86,22 @@ async def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         parent.kill()
         await parent.wait()
         await until(lambda: gone(workers))
+
+
+async def test_the_numbers_are_those_of_all_workers(tmp_path: Path) -> None:
+    saved = tmp_path / "table.json"
+    async with Standin() as engine, serving() as stand:
+        saved.write_text(json.dumps(table([engine])))
+        async with started("--table", str(saved), "--workers", str(WORKERS)) as (parent, port):
+            served = Served(stand.gateway, port)
+            requests = 0
+            while len(engine.asked) < 20 or engine.connections < WORKERS:
+                assert (await served.ask(chat())).status == 200
+                requests += 1
+            for _ in range(6):
+                text = (await served.ask(get("/metrics"))).body.decode()
+                line = 'outrider_request_e2e_seconds_count{endpoint="tiny",revision="2",replica="r0"}'
+                assert f"{line} {requests}\n" in text
+                assert "outrider_gateway_table_version 1\n" in text
+            parent.send_signal(signal.SIGHUP)  # without TLS there is nothing to read again
+            assert (await served.ask(chat())).status == 200

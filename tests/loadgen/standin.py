@@ -62,7 +62,7 @@ class Standin:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                first, *rest = head.decode().split("\r\n")
+                first, *rest = head.decode("latin-1").split("\r\n")
                 headers = {n.lower(): v.strip() for n, _, v in (line.partition(":") for line in rest if line)}
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
                 if self.forgets and first.startswith("POST"):

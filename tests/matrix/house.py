@@ -69,7 +69,7 @@ class House:
         except AssertionError:
             now = self.look()
             for part in ("rows", "files", "processes", "ports"):
-                assert getattr(now, part) == getattr(before, part), part
+                assert getattr(now, part) == getattr(before, part), f"{part}: {before} → {now}"
         else:
             self._last = before
 

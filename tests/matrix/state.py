@@ -31,7 +31,7 @@ class State:
 
     @classmethod
     def of(cls, root: Path, marks: dict[str, str]) -> State:
-        """Of the tree under ``root``, and of the the processes that are ours or whose environment holds a mark."""
+        """Of the tree under ``root``, and of the processes whose environment holds a mark."""
         stores = sorted(path for path in root.rglob(_STORE) if path.parent.name != "spoilt")
         found = _processes(marks)
         ports = sorted((process.pid, port) for process in found for port in _listening(process))
@@ -62,9 +62,8 @@ def _files(root: Path) -> dict[str, int]:
 
 
 def _processes(marks: dict[str, str]) -> list[psutil.Process]:
-    children = psutil.Process().children(recursive=True)
-    marked = [p for p in psutil.process_iter() if p.pid != os.getpid() and _is_marked(p, marks)]
-    return [p for p in {p.pid: p for p in children + marked}.values() if _name(p)]
+    """Those that carry a mark; not every child of this process, since another test's may just be ending."""
+    return [p for p in psutil.process_iter() if p.pid != os.getpid() and _is_marked(p, marks) and _name(p)]
 
 
 def _is_marked(process: psutil.Process, marks: dict[str, str]) -> bool:

@@ -24,6 +24,8 @@ FILES = {"model.gguf": CONTENT, "config.json": b"{}", "sub/x.safetensors": b"wei
 def hub(cache_root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     with serve(dict(FILES)) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
+        # Read once, when the package is first imported: whatever test that was in.
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
         monkeypatch.setenv("HF_HOME", str(cache_root.parent / "hf"))
         monkeypatch.delenv("HF_TOKEN", raising=False)
         yield server

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from outrider.sim.clock import Clock
 from outrider.sim.replicas import Hardware, PrefixCache, SimulatedReplica
-from outrider.sim.traces import Arrival, Segment
+from outrider.sim.traces import Segment, SimulatedRequest
 
 HARDWARE = Hardware(prefill_rate=1000, itl=0.1, kv_tokens=10_000, page=10)
 
 
-def request(*segments: Segment, output: int = 5) -> Arrival:
-    return Arrival(0.0, sum(tokens for _, tokens in segments), output, None, segments, ())
+def request(*segments: Segment, output: int = 5) -> SimulatedRequest:
+    return SimulatedRequest(0.0, sum(tokens for _, tokens in segments), output, None, segments, ())
 
 
 def test_hits_end_where_prompts_part() -> None:

@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outrider.errors import UsageError
+from outrider.loadgen.profiles import Shape
+from outrider.loadgen.sources import generate, sources
+from outrider.loadgen.traces import Arrival
 from outrider.sim.policies import POLICIES, policy
 from outrider.sim.replicas import Hardware
 from outrider.sim.routing import Outcome, Scene, replay
-from outrider.sim.traces import PROFILES, Arrival, arrival, generate, parse
+from outrider.sim.traces import SimulatedRequest, simulated
 
 
-def made(name: str, *, seconds: float, rate: float) -> list[Arrival]:
-    lines = (json.dumps(fields) for fields in generate(PROFILES[name], seconds=seconds, rate=rate, seed=1))
-    return parse(lines, name)
+def made(name: str, *, seconds: float, rate: float) -> list[SimulatedRequest]:
+    return simulated(generate(sources(name), seconds=seconds, rate=rate, seed=1))
 
 
-def all_of(trace: list[Arrival], scene: Scene) -> dict[str, Outcome]:
+def all_of(trace: list[SimulatedRequest], scene: Scene) -> dict[str, Outcome]:
     return {name: replay(trace, policy(name), scene) for name in POLICIES}
 
 
-requests = st.fixed_dictionaries(
-    {
-        "at": st.floats(0, 10),
-        "input_tokens": st.integers(0, 5000),
-        "output_tokens": st.integers(0, 500),
-        "shared_prefix_tokens": st.integers(0, 5000),
-        "prefix_id": st.sampled_from("ab"),
-        "affinity_key": st.none() | st.sampled_from("xy"),
-    }
+shapes = st.builds(
+    lambda own, output, shared, prefix, key: Shape(shared + own, output, shared, prefix, key),
+    st.integers(1, 5000),
+    st.integers(1, 500),
+    st.integers(0, 5000),
+    st.sampled_from("ab"),
+    st.none() | st.sampled_from("xy"),
 )
+requests = st.builds(Arrival, st.floats(0, 10), shapes, st.none())
 
 
 @settings(max_examples=30, deadline=None)
@@ -46,9 +44,9 @@ requests = st.fixed_dictionaries(
     st.integers(0, 3000),
 )
 def test_every_request_is_served_once_and_twice_the_same(
-    fields: list[dict[str, Any]], name: str, replicas: int, concurrency: int, kv_tokens: int
+    arrivals: list[Arrival], name: str, replicas: int, concurrency: int, kv_tokens: int
 ) -> None:
-    trace = sorted((arrival(one, index) for index, one in enumerate(fields)), key=lambda one: one.at)
+    trace = simulated(sorted(arrivals, key=lambda one: one.at))
     scene = Scene(replicas, Hardware(max_concurrency=concurrency, kv_tokens=kv_tokens))
     done = []
     first = replay(trace, policy(name), scene, on_done=lambda: done.append(1))
@@ -62,7 +60,7 @@ def test_every_request_is_served_once_and_twice_the_same(
 
 
 def test_conversations_find_their_way_back_by_prefix_and_wait_less() -> None:
-    found = all_of(made("chat", seconds=60, rate=20), Scene())
+    found = all_of(made("chat", seconds=60, rate=10), Scene())
     assert found["gateway"] == found["prefix"]
     assert found["prefix"].hit_rate > found["least-tokens"].hit_rate + 0.15
     assert found["prefix"].ttft.p99 < found["least-tokens"].ttft.p99 < found["random"].ttft.p99
@@ -70,24 +68,20 @@ def test_conversations_find_their_way_back_by_prefix_and_wait_less() -> None:
 
 
 def test_keys_are_as_good_where_clients_send_them() -> None:
-    found = all_of(made("agentic", seconds=240, rate=1), Scene(replicas=8))
+    found = all_of(made("agentic", seconds=240, rate=2), Scene(replicas=8))
     for name in ("key", "gateway"):
         assert found[name].hit_rate > found["least-tokens"].hit_rate + 0.15
         assert found[name].ttft.p50 < found["least-tokens"].ttft.p50
 
 
 def test_load_is_more_even_the_more_is_known_of_it() -> None:
-    found = all_of(made("realtime", seconds=120, rate=12), Scene())
+    found = all_of(made("realtime", seconds=120, rate=8), Scene())
     assert found["least-requests"].imbalance < found["two-choices"].imbalance < found["random"].imbalance
     assert found["least-tokens"].wait.p95 < found["random"].wait.p95
 
 
 def test_one_hot_prefix_saturates_its_replica_and_spills() -> None:
-    fields = [
-        {"at": n / 20, "input_tokens": 2000, "output_tokens": 50, "shared_prefix_tokens": 1000, "prefix_id": "hot"}
-        for n in range(200)
-    ]
-    trace = [arrival(one, index) for index, one in enumerate(fields)]
+    trace = simulated(Arrival(number / 20, Shape(2000, 50, 1000, "hot")) for number in range(200))
     roomy = Hardware(max_concurrency=1000)
     spilling = replay(trace, policy("prefix"), Scene(hardware=roomy))
     assert sum(read > 0 for read in spilling.tokens) == 3  # as many as it needs, and no more
@@ -97,7 +91,7 @@ def test_one_hot_prefix_saturates_its_replica_and_spills() -> None:
 
 
 def test_more_waits_than_a_replica_may_hold() -> None:
-    trace = [arrival({"at": 0, "input_tokens": 1000, "output_tokens": 11}, index) for index in range(3)]
+    trace = simulated([Arrival(0.0, Shape(1000, 11))] * 3)
     hardware = Hardware(prefill_rate=1000, itl=0.1, max_concurrency=1)
     outcome = replay(trace, policy("gateway"), Scene(1, hardware))
     assert outcome.wait.p99 == pytest.approx(4.0)  # twice a second of reading and one of writing

@@ -13,6 +13,7 @@ from outrider.errors import UsageError
 
 if TYPE_CHECKING:
     from outrider.sim.routing import Outcome, Scene
+    from outrider.sim.traces import SimulatedRequest
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -49,23 +50,25 @@ def route(
     The policies and their counting are the gateway's own code; replicas and time are simulated. "gateway" is the
     policy in use: by affinity key where a request names one, else by prefix.
     """
-    from outrider.sim import policies, traces
+    from outrider.loadgen.traces import read_trace
+    from outrider.sim import policies
     from outrider.sim.replicas import Hardware
     from outrider.sim.routing import Scene
+    from outrider.sim.traces import simulated
 
     _check_numbers(prefill_rate=prefill_rate, itl=itl, ttft_penalty=ttft_penalty)
     names = policy or list(policies.POLICIES)
     for name in names:
         policies.policy(name)  # a wrong name is told before the work, not after half of it
-    arrivals = traces.load(trace)
+    requests = simulated(read_trace(trace))
     hardware = Hardware(prefill_rate, itl, max_concurrency, kv_tokens)
     scene = Scene(replicas, hardware, ttft_penalty, seed)
-    outcomes = _replayed(arrivals, names, scene, bar=not as_json)
+    outcomes = _replayed(requests, names, scene, bar=not as_json)
     if as_json:
-        show_json(_view(arrivals, scene, outcomes))
+        show_json(_view(requests, scene, outcomes))
         return
-    seconds = arrivals[-1].at - arrivals[0].at
-    say(f"{len(arrivals)} requests in {seconds:.0f} s, {replicas} replicas, slack {scene.slack} tokens", "dim")
+    seconds = requests[-1].at - requests[0].at
+    say(f"{len(requests)} requests in {seconds:.0f} s, {replicas} replicas, slack {scene.slack} tokens", "dim")
     show_table(
         ("policy", "hit rate", "imbalance", "wait p50", "p95", "p99", "TTFT p50", "p95", "p99"),
         [_row(name, outcome) for name, outcome in outcomes.items()],
@@ -81,17 +84,17 @@ def make_trace(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list and not a line a request.")] = False,
 ) -> None:
     """Print a made-up trace: Poisson arrivals, some prompts' beginnings more popular than others."""
-    import json
+    import sys
 
-    from outrider.sim import traces
+    from outrider.loadgen.sources import generate, sources
+    from outrider.loadgen.traces import fields, write_trace
 
     _check_numbers(seconds=seconds, rate=rate)
-    made = traces.generate(traces.profile(profile), seconds=seconds, rate=rate, seed=seed)
+    made = generate(sources(profile), seconds=seconds, rate=rate, seed=seed)
     if as_json:
-        show_json(list(made))
-        return
-    for fields in made:
-        print(json.dumps(fields))
+        show_json([fields(arrival) for arrival in made])
+    else:
+        write_trace(sys.stdout, made)
 
 
 def _check_numbers(**options: float) -> None:
@@ -100,12 +103,12 @@ def _check_numbers(**options: float) -> None:
             raise UsageError(f"--{name.replace('_', '-')} is no number", remedy="See: outrider sim --help")
 
 
-def _replayed(arrivals: list[Any], names: list[str], scene: Scene, *, bar: bool) -> dict[str, Outcome]:
+def _replayed(requests: list[SimulatedRequest], names: list[str], scene: Scene, *, bar: bool) -> dict[str, Outcome]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from outrider.sim import policies, routing
 
-    total = len(arrivals) * len(names)
+    total = len(requests) * len(names)
     shown = bar and console.is_terminal and total > _BAR_FROM
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     outcomes = {}
@@ -114,7 +117,7 @@ def _replayed(arrivals: list[Any], names: list[str], scene: Scene, *, bar: bool)
         for name in names:
             progress.update(task, description=f"{name:<14}")
             outcomes[name] = routing.replay(
-                arrivals, policies.policy(name), scene, on_done=lambda: progress.advance(task)
+                requests, policies.policy(name), scene, on_done=lambda: progress.advance(task)
             )
     return outcomes
 
@@ -125,11 +128,11 @@ def _row(name: str, outcome: Outcome) -> tuple[str, ...]:
     return (name, f"{outcome.hit_rate:.1%}", f"{outcome.imbalance:.2f}", *(f"{span:.3f} s" for span in spans))
 
 
-def _view(arrivals: list[Any], scene: Scene, outcomes: dict[str, Outcome]) -> dict[str, Any]:
+def _view(requests: list[SimulatedRequest], scene: Scene, outcomes: dict[str, Outcome]) -> dict[str, Any]:
     from dataclasses import asdict
 
     return {
-        "requests": len(arrivals),
+        "requests": len(requests),
         "scene": asdict(scene) | {"slack": scene.slack},
         "policies": {name: asdict(outcome) for name, outcome in outcomes.items()},
     }

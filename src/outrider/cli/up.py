@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +28,12 @@ def up(
         int, typer.Option(min=1, max=65535, envvar="OUTRIDER_API_PORT", help="Port of the controller.")
     ] = API_PORT,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes of the gateway.")] = 1,
+    tls_cert: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="PEM file: the gateway speaks TLS with it.")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="PEM file: the certificate's private key.")
+    ] = None,
     renew: Annotated[
         bool,
         typer.Option("--renew-gateway", help="Replace a running gateway; requests in flight finish on the old one."),
@@ -36,7 +43,9 @@ def up(
     """Start controller and gateway where they do not run."""
     from outrider.control.processes import Options, ensure_up, renew_gateway, supervise
 
-    home, options = Home.from_environment(), Options(host, port, api_port, workers)
+    if (tls_cert is None) != (tls_key is None):
+        raise UsageError("--tls-cert and --tls-key go together", remedy="Give both, or neither for plain HTTP.")
+    home, options = Home.from_environment(), Options(host, port, api_port, workers, tls_cert, tls_key)
     if foreground:
         supervise(home, options, on_change=_say, on_trouble=lambda error: show(error, as_json=False))
         return

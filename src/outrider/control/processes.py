@@ -48,12 +48,16 @@ class Options:
         port: of the gateway (8080, what local model servers' users try first).
         api_port: of the controller's REST API and console (8081); always loopback.
         workers: processes of the gateway (1: some thousands of requests a second are more than most engines take).
+        tls_cert: PEM file of the gateway's certificate and those that vouch for it; None for plain HTTP.
+        tls_key: PEM file of its private key.
     """
 
     host: str = "127.0.0.1"
     port: int = 8080
     api_port: int = 8081
     workers: int = 1
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +185,7 @@ class _Process:
     name: str
     host: str
     port: int
+    url: str
     argv: list[str]
     listening: Callable[[int], bool]
     """Whether the process of that id serves."""
@@ -192,9 +197,25 @@ def _processes(home: Home, options: Options) -> list[_Process]:
     gateway = [*python, "outrider.gateway", "--host", options.host, "--port", str(options.port)]
     gateway += ["--controller", str(home.gateway_socket), "--table", str(home.run / "table.json")]
     gateway += ["--workers", str(options.workers)] if options.workers > 1 else []
+    if options.tls_cert is not None and options.tls_key is not None:
+        gateway += ["--tls-cert", str(options.tls_cert.absolute()), "--tls-key", str(options.tls_key.absolute())]
     return [
-        _Process("controller", "127.0.0.1", options.api_port, api, lambda _: _answers_unix(home.api_socket)),
-        _Process("gateway", options.host, options.port, gateway, lambda pid: _listens(pid, options.port)),
+        _Process(
+            "controller",
+            "127.0.0.1",
+            options.api_port,
+            _url("http", "127.0.0.1", options.api_port),
+            api,
+            lambda _: _answers_unix(home.api_socket),
+        ),
+        _Process(
+            "gateway",
+            options.host,
+            options.port,
+            _url("http" if options.tls_cert is None else "https", options.host, options.port),
+            gateway,
+            lambda pid: _listens(pid, options.port, options.workers),
+        ),
     ]
 
 
@@ -208,7 +229,7 @@ def _start(home: Home, process: _Process) -> None:
     log = home.run / f"{name}.log"
     env = dict(os.environ, OUTRIDER_HOME=str(home.root), OUTRIDER_CACHE=str(home.cache))
     identity = detach(process.argv, log=log, env=env, cwd=home.root)
-    record = {"pid": identity.pid, "started": identity.started, "url": _url(process.host, process.port)}
+    record = {"pid": identity.pid, "started": identity.started, "url": process.url}
     write_json(home.run / f"{name}.pid", record)
     deadline = time.monotonic() + _START_TIMEOUT
     while not listening(identity.pid):
@@ -261,14 +282,16 @@ def _refuse_taken(host: str, port: int) -> None:
             ) from error
 
 
-def _listens(pid: int, port: int) -> bool:
-    """Whether that very process or a worker of it listens on a port: while one gateway follows another, two do."""
+def _listens(pid: int, port: int, workers: int) -> bool:
+    """Whether that very process listens on a port, or all its workers do: while one gateway follows another, two do."""
     try:
         process = psutil.Process(pid)
-        found = [one for each in (process, *process.children()) for one in each.net_connections(kind="tcp")]
+        among = [process] if workers == 1 else process.children()
+        found = [each.net_connections(kind="tcp") for each in among]
     except psutil.Error:
         return False
-    return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in found)
+    listening = [any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in each) for each in found]
+    return sum(listening) >= workers
 
 
 def _answers_unix(path: Path) -> bool:
@@ -280,9 +303,9 @@ def _answers_unix(path: Path) -> bool:
         return True
 
 
-def _url(host: str, port: int) -> str:
+def _url(scheme: str, host: str, port: int) -> str:
     name = "127.0.0.1" if host == "0.0.0.0" else host
-    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+    return f"{scheme}://[{name}]:{port}" if ":" in name else f"{scheme}://{name}:{port}"
 
 
 @contextmanager

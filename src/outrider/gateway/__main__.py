@@ -14,6 +14,7 @@ import gc
 import logging
 import os
 import signal
+import ssl
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,7 +23,7 @@ from pathlib import Path
 import uvloop
 
 from outrider.errors import OutriderError
-from outrider.gateway import listening
+from outrider.gateway import listening, tls
 from outrider.gateway.gateway import LAST_CALL, Gateway
 from outrider.gateway.link import Link
 from outrider.gateway.workers import Worker, Workers
@@ -51,10 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: %(default)s)"
     )
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate chain (PEM): serve TLS")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key (PEM); SIGHUP reads both again")
     options = parser.parse_args(arguments)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     if options.workers < 1:
         parser.error("--workers is at least 1")
+    if (options.tls_cert is None) != (options.tls_key is None):
+        parser.error("--tls-cert and --tls-key go together")
     try:
         return _share(options) if options.workers > 1 else _work(options, options.port)
     except OutriderError as error:
@@ -103,15 +108,21 @@ async def _serve(options: argparse.Namespace, port: int, worker: Worker | None) 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     _spare_collector()
+    context = None
+    if options.tls_cert is not None:
+        context = tls.context(options.tls_cert, options.tls_key)
+        loop.add_signal_handler(signal.SIGHUP, _renew, context, options)
     gateway = Gateway(table_file=options.table, shared=worker.loads if worker is not None else None)
     port = await gateway.start(
-        host, port, beside=worker is not None, replaces=worker is None and options.replace is not None
+        host, port, beside=worker is not None, replaces=worker is None and options.replace is not None, tls=context
     )
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    url = f"http{'' if context is None else 's'}://{f'[{host}]' if ':' in host else host}:{port}"
     _log.info("listening on %s, table version %d", url, gateway.table.version)
     if worker is None:
         _take_over(options.replace)
     else:
+        await worker.siblings.listen(gateway.exposition)
+        gateway.siblings = worker.siblings
         os.write(worker.ready, b".")
         loop.add_reader(worker.lifeline, stop.set)
     linking = None
@@ -122,11 +133,22 @@ async def _serve(options: argparse.Namespace, port: int, worker: Worker | None) 
     await stop.wait()
     if worker is not None:
         loop.remove_reader(worker.lifeline)
+        worker.siblings.close()
     await gateway.stop(last_call=LAST_CALL)
     if linking is not None:
         linking.cancel()
         with suppress(asyncio.CancelledError):
             await linking
+
+
+def _renew(context: ssl.SSLContext, options: argparse.Namespace) -> None:
+    """SIGHUP: certificates are renewed every few weeks, and a connection is no reason not to."""
+    try:
+        tls.load(context, options.tls_cert, options.tls_key)
+    except OutriderError as error:
+        _log.error("%s", error)
+    else:
+        _log.info("certificate read again")
 
 
 def _spare_collector() -> None:

@@ -1,8 +1,8 @@
-"""How many requests a replica may hold, and where the others wait: bounded, in order, with a deadline."""
+"""How many requests a replica may hold, and where the others wait: bounded, fair between keys, with a deadline."""
 
 from __future__ import annotations
 
-from collections import deque
+import time
 from collections.abc import Callable, Collection
 from random import Random
 from typing import Protocol
@@ -13,6 +13,8 @@ from outrider.gateway.balancer import Loads, candidates
 from outrider.gateway.counts import Column
 from outrider.gateway.demand import Demand
 from outrider.gateway.prefixes import PrefixIndex
+from outrider.gateway.room import Room
+from outrider.gateway.suspects import Suspects
 from outrider.gateway.table import EMPTY, Endpoint, Replica, Table
 
 DEADLINE = 30.0
@@ -60,6 +62,12 @@ class Ticket:
         self.live = True
         self.timer: Timer | None = None
 
+    def end(self) -> None:
+        """No callback will be called any more."""
+        self.live = False
+        if self.timer is not None:
+            self.timer.cancel()
+
 
 class Admission:
     """Counts what is in flight per replica and holds what cannot be sent yet.
@@ -68,10 +76,12 @@ class Admission:
         loads: requests in flight, by replica id.
         outstanding: tokens in flight, by replica id: prompts not yet read and answers not yet written, as estimated.
         prefixes: which replica was lately sent what.
+        suspects: replicas that could not be connected to; they are passed over while there are others.
 
     Args:
         rng: breaks ties between replicas.
         later: ``loop.call_later``.
+        clock: monotonic seconds.
         wake: called with an endpoint's name when its room fills from empty.
         deadline: seconds a request may wait (:data:`DEADLINE`).
         room: requests that may wait per endpoint (:data:`ROOM`).
@@ -84,6 +94,7 @@ class Admission:
         *,
         rng: Random,
         later: Callable[[float, Callable[[], None]], Timer],
+        clock: Callable[[], float] = time.perf_counter,
         wake: Callable[[str], None],
         deadline: float = DEADLINE,
         room: int = ROOM,
@@ -93,23 +104,25 @@ class Admission:
         self.loads: dict[str, int] = {}
         self.outstanding: dict[str, int] = {}
         self.prefixes = PrefixIndex()
+        self.suspects = Suspects()
         self._shared = shared
         self._looking = False
         self._known = Loads(self.loads if shared is None else shared, self.outstanding, self.prefixes)
         self._policy = policy
         self._rng = rng
         self._later = later
+        self._clock = clock
         self._wake = wake
         self._deadline = deadline
-        self._room = room
-        self._rooms: dict[str, deque[Ticket]] = {}
+        self._places = room
+        self._rooms: dict[str, Room[Ticket]] = {}
         self._table: Table = EMPTY
 
     def take(self, endpoint: Endpoint, tried: Collection[str] = (), demand: Demand | None = None) -> Replica | None:
         """A replica with room, its load counted up, or None. Nobody overtakes who waits, save a request retried."""
         room = self._rooms.get(endpoint.name)
-        if room is not None and not tried and any(not ticket.tried for ticket in room):
-            return None  # who waits for a replica other than those it tried blocks nobody
+        if room is not None and not tried and room.first is not None:
+            return None
         return self._grant(endpoint, tried, demand)
 
     def progress(self, replica: Replica, demand: Demand) -> None:
@@ -143,23 +156,39 @@ class Admission:
         on_replica: Callable[[Replica], None],
         on_refused: Callable[[str], None],
         demand: Demand | None = None,
+        *,
+        key: str = "",
     ) -> Ticket | str:
-        """Wait for a replica, or hear at once why that is no use."""
+        """Wait for a replica, or hear at once why that is no use.
+
+        Args:
+            endpoint: it is for.
+            tried: ids of replicas that failed it.
+            on_replica: called with the replica it may be sent to; its load is counted up.
+            on_refused: called with the reason why it will not be sent.
+            demand: of the request.
+            key: who asks: keys take turns.
+        """
         if not endpoint.replicas and endpoint.state in _HOPELESS:
             return _hopeless(endpoint)
         room = self._rooms.get(endpoint.name)
-        if room is not None and len(room) >= self._room:
-            return f"Endpoint {endpoint.name!r} is full: {len(room)} requests wait already"
-        ticket = Ticket(endpoint.name, tried, on_replica, on_refused, demand)
-        ticket.timer = self._later(self._deadline, lambda: self._expire(ticket))
+        wakes = room is None
         if room is None:
-            self._rooms[endpoint.name] = deque((ticket,))
+            room = self._rooms[endpoint.name] = Room(self._places)
+        ticket = Ticket(endpoint.name, tried, on_replica, on_refused, demand)
+        out = room.enter(ticket, key, 1 if demand is None else demand.tokens, returned=bool(tried))
+        full = f"Endpoint {endpoint.name!r} is full: {len(room)} requests wait already"
+        if out is ticket:
+            return full
+        ticket.timer = self._later(self._deadline, lambda: self._expire(ticket))
+        if out is not None:
+            out.end()
+            out.on_refused(full)
+        if wakes:
             if self._shared is not None and not self._looking:
                 self._looking = True
                 self._later(_LOOK, self._look)
             self._wake(endpoint.name)
-        else:
-            room.append(ticket)
         return ticket
 
     def cancel(self, ticket: Ticket) -> None:
@@ -174,17 +203,23 @@ class Admission:
     def swap(self, table: Table) -> None:
         """Use another table: who waits for a replica that it brings goes on, who waits in vain is told."""
         self._table = table
+        self.suspects.retain(table.replicas)
         for name in list(self._rooms):
+            room = self._rooms.get(name)
+            if room is None:
+                continue  # a callback's consequences have emptied it
             endpoint = table.endpoints.get(name)
             if endpoint is None or (not endpoint.replicas and endpoint.state in _HOPELESS):
                 reason = f"Endpoint {name!r} was removed" if endpoint is None else _hopeless(endpoint)
-                for ticket in list(self._rooms[name]):
+                for ticket in room.everybody():
                     self._refuse(ticket, reason)
             else:
                 self._admit(name)
 
     def _grant(self, endpoint: Endpoint, tried: Collection[str], demand: Demand | None) -> Replica | None:
         asked = demand or _UNREAD
+        if self.suspects:
+            tried = self._passed_over(endpoint, tried)
         among = candidates(endpoint, self._known, share(asked, self._rng), tried=tried)
         replica = self._policy(asked, among, self._known, endpoint.slack, self._rng)
         if replica is None:
@@ -196,6 +231,11 @@ class Admission:
             self._count(replica.id, demand)
         self.outstanding[replica.id] = self.outstanding.get(replica.id, 0) + asked.unread + asked.unwritten
         return replica
+
+    def _passed_over(self, endpoint: Endpoint, tried: Collection[str]) -> Collection[str]:
+        """What was tried, and the suspects too where anybody else is left: a suspect is still better than nobody."""
+        out = self.suspects.skipped(self._clock()).union(tried)
+        return tried if all(replica.id in out for replica in endpoint.replicas) else out
 
     def _count(self, replica: str, demand: Demand) -> None:
         """What a request adds to a replica's tokens: of its prompt, what that replica was not sent before."""
@@ -215,17 +255,22 @@ class Admission:
 
     def _admit(self, name: str) -> None:
         endpoint = self._table.endpoints.get(name)
-        if endpoint is None:
+        if endpoint is None or name not in self._rooms:
             return
-        for ticket in list(self._rooms.get(name, ())):
-            if not ticket.live:
-                continue  # an earlier ticket's callback closed this one's client
-            replica = self._grant(endpoint, ticket.tried, ticket.demand)
-            if replica is not None:
-                self._leave(ticket)
-                ticket.on_replica(replica)
-            elif not ticket.tried:
+        for ticket in self._rooms[name].returned:
+            if ticket.live:  # an earlier one's callback may have closed this one's client
+                self._let_in(ticket, endpoint)
+        while (room := self._rooms.get(name)) is not None and (first := room.first) is not None:
+            if not self._let_in(first, endpoint):
                 return
+
+    def _let_in(self, ticket: Ticket, endpoint: Endpoint) -> bool:
+        replica = self._grant(endpoint, ticket.tried, ticket.demand)
+        if replica is None:
+            return False
+        self._leave(ticket, served=True)
+        ticket.on_replica(replica)
+        return True
 
     def _expire(self, ticket: Ticket) -> None:
         if ticket.live:
@@ -240,12 +285,10 @@ class Admission:
             self._leave(ticket)
             ticket.on_refused(reason)
 
-    def _leave(self, ticket: Ticket) -> None:
-        ticket.live = False
-        if ticket.timer is not None:
-            ticket.timer.cancel()
+    def _leave(self, ticket: Ticket, *, served: bool = False) -> None:
+        ticket.end()
         room = self._rooms[ticket.endpoint]
-        room.remove(ticket)
+        room.leave(ticket, served=served)
         if not room:
             del self._rooms[ticket.endpoint]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from outrider.gateway.call import Call
-from outrider.gateway.responses import error_event
+from outrider.gateway.responses import error_body, error_event
 from outrider.gateway.streams import BodyObserver, EventObserver, Usage
 from outrider.gateway.upstream import Connection
 
@@ -29,12 +29,13 @@ class Answer:
         drop_usage: whether the usage event of a stream is taken out.
     """
 
-    __slots__ = ("_chunked", "_events", "_head", "_json", "keep", "started", "status")
+    __slots__ = ("_chunked", "_events", "_head", "_json", "_target", "keep", "started", "status")
 
     def __init__(
         self, connection: Connection, call: Call, *, keep: bool, own: bytes, reads: bool, drop_usage: bool
     ) -> None:
         self.status = connection.status
+        self._target = call.target.partition("?")[0]
         self.started = connection.started
         readable = reads and not connection.encoded
         is_stream = connection.content_type.startswith(b"text/event-stream")
@@ -88,9 +89,9 @@ class Answer:
             return head + data if head else data
         return b"".join((head, b"%x\r\n%b\r\n" % (len(data), data) if data else b"", b"0\r\n\r\n" if ended else b""))
 
-    def broken(self, message: str) -> bytes:
+    def broken(self, message: str, *, status: int, code: str) -> bytes:
         """What a client is told when the rest will never come: an error event in a stream, nothing in a JSON body."""
         if self._events is None:
             return b""
-        event = error_event(message, code="replica_failed")
+        event = error_event(error_body(status, message, code=code)["error"], self._target)
         return b"%x\r\n%b\r\n0\r\n\r\n" % (len(event), event) if self._chunked else event

@@ -80,6 +80,31 @@ def visible(table: Table, presented: bytes | None, now: int) -> list[Endpoint]:
     return open_to_all
 
 
+def check_scraper(table: Table, presented: bytes | None, now: int, *, near: bool) -> None:
+    """Let a request for the metrics pass, or say why not: they name every endpoint and say how much it is used.
+
+    Open where no keys are required, and to this machine, where a scraper mostly runs; else a key with the scope
+    ``admin`` is needed.
+
+    Args:
+        table: with its keys.
+        presented: the secret it came with, or None.
+        now: UTC ms.
+        near: whether it came from this machine, and not through a proxy on it.
+
+    Raises:
+        Unauthorized: no key, an unknown or an expired one.
+        Forbidden: the key is not for administration.
+    """
+    if near or not table.require_keys:
+        return
+    key = find(table, presented, now)
+    if key is None:
+        raise _unauthorized(presented)
+    if "admin" not in key.scopes:
+        raise Forbidden(f"Key {key.name!r} is not for metrics", remedy="Use a key with the scope 'admin'.")
+
+
 def _unauthorized(presented: bytes | None) -> Unauthorized:
     if not presented:
         return Unauthorized("No API key", remedy="Send one as 'Authorization: Bearer KEY' or 'x-api-key: KEY'.")

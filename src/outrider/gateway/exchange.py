@@ -7,30 +7,29 @@ after it never; the client's leaving ends everything at once; exactly one record
 from __future__ import annotations
 
 import asyncio
+import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from outrider.errors import AccessDenied
-from outrider.gateway import auth, demand, local, request, responses, routes
-from outrider.gateway.admission import Ticket
+from outrider.gateway import auth, demand, local, request, responses, retries, routes, timeouts
+from outrider.gateway.admission import Ticket, Timer
 from outrider.gateway.answer import Answer
 from outrider.gateway.call import Call
 from outrider.gateway.demand import Demand
+from outrider.gateway.heartbeat import Heartbeat, LateAnswer
 from outrider.gateway.limits import Claim
 from outrider.gateway.outgoing import Outgoing, request_id
 from outrider.gateway.request import Facts, InvalidBody
 from outrider.gateway.responses import Response
 from outrider.gateway.routes import Place, Route
 from outrider.gateway.table import Endpoint, Key, Replica
-from outrider.gateway.upstream import Connection
+from outrider.gateway.upstream import CONNECT_TIMEOUT, Connection
 from outrider.metrics.record import Outcome, RequestRecord, itl
 
 if TYPE_CHECKING:
     from outrider.gateway.gateway import Gateway
     from outrider.gateway.server import Client
-
-ATTEMPTS = 3
-"""Replicas a request is sent to at most: the first and two more."""
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
@@ -57,6 +56,9 @@ class Exchange:
         self._dialling: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._answer: Answer | None = None
+        self._heartbeat: Heartbeat | None = None
+        self._limit: Timer | None = None
+        self._moved_at = 0.0
         self._held_at = 0.0
         self._waited = 0.0
         self._sent_at = 0.0
@@ -78,6 +80,8 @@ class Exchange:
                 self._admit(route)
             except (AccessDenied, InvalidBody) as error:
                 self._reply(responses.from_error(error))
+        elif route.place is Place.METRICS:
+            self._dialling = self._gateway.loop.create_task(self._tell_numbers())
         else:
             self._reply(local.answer(self._gateway, route, self._presented()))
 
@@ -95,6 +99,15 @@ class Exchange:
         if self._connection is not None:
             self._connection.resume()
 
+    def tick(self, now: float) -> None:
+        """Time has passed: end what takes too long at a replica. Waiting and connecting have bounds of their own."""
+        if self._connection is not None:
+            silent = now - (self._moved_at or self._sent_at)
+            age, answering = now - self._call.completed, self._answer is not None
+            problem = self._gateway.timeouts.overdue(age=age, silent=silent, answering=answering)
+            if problem is not None:
+                self._overdue(problem)
+
     # to the replica
 
     def _presented(self) -> bytes | None:
@@ -108,7 +121,7 @@ class Exchange:
         if route.place is Place.INFERENCE:
             self._facts, data = request.parse(body)
             name = self._facts.model
-        endpoint = table.resolve(name)
+        endpoint = table.endpoints.get(name) if route.place is Place.CUSTOM else table.resolve(name)
         now = self._gateway.now()
         if endpoint is None or (route.place is Place.CUSTOM and endpoint.task != "custom"):
             visible = auth.visible(table, self._presented(), now)
@@ -120,7 +133,12 @@ class Exchange:
         if facts is not None:
             affinity = demand.affinity_key(call.header(demand.HEADER), data)
             self._demand = demand.of(facts.prompt, facts.max_tokens, affinity)
-        self._claim = self._gateway.limits.claim(self._key, self._demand.tokens, self._gateway.clock())
+        clock = self._gateway.clock()
+        self._claim = self._gateway.limits.claim(self._key, self._demand.tokens, clock)
+        self._gateway.budget(endpoint.name).request(clock)
+        limit = timeouts.wanted(call.header(timeouts.HEADER))
+        if limit is not None:
+            self._limit = self._gateway.later(limit, lambda: self._over_limit(limit))
         asks = (
             facts is not None and facts.stream and not facts.include_usage and route.target in routes.USAGE_ON_REQUEST
         )
@@ -139,7 +157,11 @@ class Exchange:
             self._send(replica)
             return
         self._held_at = self._gateway.clock()
-        held = self._gateway.admission.hold(endpoint, self._tried, self._granted, self._unavailable, self._demand)
+        if self._heartbeat is None and self._facts is not None and self._facts.stream:
+            self._heartbeat = Heartbeat(self._client, self._call, self._gateway.later, self._early_headers)
+        held = self._gateway.admission.hold(
+            endpoint, self._tried, self._granted, self._unavailable, self._demand, key=self._key.id if self._key else ""
+        )
         if isinstance(held, str):
             self._unavailable(held)
         else:
@@ -165,14 +187,25 @@ class Exchange:
         else:
             self._dialling = self._gateway.loop.create_task(self._dial(replica))
 
+    async def _tell_numbers(self) -> None:
+        response = await local.numbers(self._gateway, self._call, self._presented(), self._client.peer)
+        self._dialling = None
+        self._reply(response)
+
     async def _dial(self, replica: Replica) -> None:
+        suspects = self._gateway.admission.suspects
+        if suspects:
+            suspects.trying(replica.id, self._gateway.clock(), CONNECT_TIMEOUT)
         try:
             connection = await self._gateway.pool(replica).connect()
         except OSError as error:
+            suspects.failed(replica.id, self._gateway.clock())
             self._dialling = None
             self._failed(f"cannot be reached: {error.strerror or type(error).__name__}")
             return
         self._dialling = None
+        if suspects:
+            suspects.works(replica.id)
         self._write(connection)
 
     def _write(self, connection: Connection) -> None:
@@ -191,15 +224,40 @@ class Exchange:
         if same:
             self._dialling = self._gateway.loop.create_task(self._dial(replica))
             return
+        budget, now = self._gateway.budget(self._endpoint.name), self._gateway.clock()
+        budget.died(replica.id, self._gateway.admission.loads[replica.id], now)
+        if self._failures + 1 == retries.ATTEMPTS:
+            self._failures += 1
+            self._broken(f"{retries.ATTEMPTS} replicas failed; the last one {reason}")
+        elif budget.take(now):
+            self._elsewhere(replica)
+        else:
+            self._failures += 1
+            self._broken(f"The replica {reason}; no other was tried, because too many requests were sent again of late")
+
+    def _elsewhere(self, replica: Replica) -> None:
+        assert self._endpoint is not None
         self._failures += 1
-        if self._failures == ATTEMPTS:
-            self._broken(f"{ATTEMPTS} replicas failed; the last one {reason}")
-            return
         self._tried.add(replica.id)
-        self._replica = None
+        self._replica = self._connection = None
         self._gateway.admission.release(replica, self._demand)
         self._gateway.numbers.retries[self._endpoint.name] += 1
         self._seek()
+
+    def _passed_on(self, connection: Connection, *, ended: bool) -> bool:
+        """Whether a replica that said *not here* is spared its answer, because another gets the request."""
+        replica, endpoint = self._replica, self._endpoint
+        if replica is None or endpoint is None or (self._facts is None and self._call.method not in _SAFE):
+            return False
+        latest = self._gateway.table.endpoints.get(endpoint.name, endpoint)
+        others = any(one.id != replica.id and one.id not in self._tried for one in latest.replicas)
+        last = not others or self._failures + 1 == retries.ATTEMPTS
+        if last or not self._gateway.budget(endpoint.name).take(self._gateway.clock()):
+            return False
+        if not ended:
+            connection.abandon()
+        self._elsewhere(replica)
+        return True
 
     def _broken(self, message: str) -> None:
         self._reply(responses.error(502, message, code="replica_failed"), Outcome.UPSTREAM_GONE)
@@ -210,12 +268,15 @@ class Exchange:
         """The replica's answer: its head has come, and more of its body."""
         answer = self._answer
         if answer is None:
+            if connection.status in retries.STATUSES and self._passed_on(connection, ended=ended):
+                return
             answer = self._answer = self._begin(connection)
             self._outgoing = None  # from here on nothing is sent again: a long stream does not hold its prompt
             self._call = self._call._replace(body=b"")
         if self._replica is not None:
             self._gateway.admission.progress(self._replica, self._demand)
-        out = answer.take(data, self._gateway.clock(), ended=ended)
+        self._moved_at = now = self._gateway.clock()
+        out = answer.take(data, now, ended=ended)
         if out:
             self._client.write(out)
         if not self._written_at:
@@ -235,13 +296,20 @@ class Exchange:
             else:
                 self._broken(f"The replica {reason}; the request may have been done, so it was not sent again")
             return
-        last = answer.broken(f"The replica {reason} before the end of its answer")
+        message = f"The replica {reason} before the end of its answer"
+        last = answer.broken(message, status=502, code="replica_failed")
         if last:
             self._client.write(last)
         self._finish(Outcome.UPSTREAM_GONE, answer.status, keep=False, cut=not last)
 
     def _begin(self, connection: Connection) -> Answer:
         assert self._replica is not None and self._endpoint is not None
+        reads, drops = self._facts is not None, self._outgoing is not None and self._outgoing.adds_usage
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+            if self._heartbeat.begun:
+                keep = self._client.keeps(self._call)
+                return LateAnswer(connection, self._call, keep=keep, reads=reads, drop_usage=drops)
         gateway_seconds = self._sent_at - self._call.completed - self._waited
         revision = self._endpoint.revision(self._replica.revision)
         return Answer(
@@ -250,14 +318,43 @@ class Exchange:
             keep=self._client.keeps(self._call),
             own=local.own_headers(self._id, revision, gateway_seconds, connection.started - self._sent_at, self._waited)
             + (self._claim.head if self._claim is not None else b""),
-            reads=self._facts is not None,
-            drop_usage=self._outgoing is not None and self._outgoing.adds_usage,
+            reads=reads,
+            drop_usage=drops,
         )
+
+    def _early_headers(self) -> bytes:
+        """What is known of a held stream when its head has to go out."""
+        waited = self._waited + (self._gateway.clock() - self._held_at if self._held_at else 0.0)
+        claim = self._claim.head if self._claim is not None else b""
+        return local.early_headers(self._id, waited) + claim
 
     # the end
 
+    def _over_limit(self, seconds: float) -> None:
+        if self._ticket is not None:
+            self._gateway.admission.cancel(self._ticket)
+            self._unavailable(f"No replica had room within the {seconds:g} s that the request allows")
+        else:
+            self._overdue(f"The answer was not complete within the {seconds:g} s that the request allows")
+
+    def _overdue(self, problem: str) -> None:
+        connection, answer = self._connection, self._answer
+        if connection is not None:
+            connection.abandon()
+        if answer is None:
+            self._reply(responses.error(504, problem, code="timeout"), Outcome.TIMED_OUT)
+            return
+        last = b"" if self._client.blocked else answer.broken(problem, status=504, code="timeout")
+        if last:
+            self._client.write(last)
+        self._finish(Outcome.TIMED_OUT, answer.status, cut=not last)
+
     def _reply(self, response: Response, outcome: Outcome = Outcome.REFUSED) -> None:
         keep = self._client.keeps(self._call)
+        if self._heartbeat is not None and self._heartbeat.begun:
+            self._heartbeat.fail(json.loads(response.body)["error"])
+            self._finish(outcome, response.status, keep=keep and self._call.http_1_1)
+            return
         response = response._replace(headers=(*response.headers, ("x-request-id", self._id)))
         self._client.write(response.encode(keep_alive=keep, head_only=self._call.method == "HEAD"))
         self._finish(outcome, response.status, keep=keep)
@@ -271,6 +368,10 @@ class Exchange:
         replica = self._replica
         if self._ticket is not None:
             self._gateway.admission.cancel(self._ticket)
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        if self._limit is not None:
+            self._limit.cancel()
         if self._dialling is not None:
             self._dialling.cancel()
         if connection is not None and outcome is Outcome.CLIENT_GONE:

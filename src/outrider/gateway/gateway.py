@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,14 +12,19 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from outrider.gateway import admission, listening, table
-from outrider.gateway.admission import Admission
+from outrider.gateway import admission, halfopen, listening, table
+from outrider.gateway.admission import Admission, Timer
 from outrider.gateway.counts import Column
 from outrider.gateway.limits import Meters
 from outrider.gateway.numbers import Numbers
-from outrider.gateway.server import KEEP_ALIVE, Client
+from outrider.gateway.retries import RetryBudget
+from outrider.gateway.server import Client
+from outrider.gateway.siblings import Siblings
 from outrider.gateway.table import EMPTY, InvalidTable, Replica, Table
+from outrider.gateway.timeouts import Timeouts
+from outrider.gateway.tunnel import Tunnel
 from outrider.gateway.upstream import Pool
+from outrider.metrics import exposition, schema
 
 _log = logging.getLogger(__name__)
 
@@ -32,10 +38,12 @@ LAST_CALL = 1.0
 """Seconds that a stopping process leaves quiet connections open: the next answer on one says that it closes, so a busy
 client never has a request on its way to a connection that was just closed."""
 
-_SWEEP = 10.0
+_SWEEP = 1.0
 _LAST_ACCEPT = 0.1
 """Seconds that a stopping process goes on accepting: longer than a handshake takes that had begun before."""
 _BACKLOG = 2048
+_SAME = frozenset({schema.CONTROLLER_CONNECTED.name, schema.TABLE_VERSION.name})
+"""Gauges that say the same of every worker: the worst of them is the gateway's."""
 
 
 class Gateway:
@@ -49,6 +57,8 @@ class Gateway:
         rng: draws between replicas and makes request ids.
         body_limit: bytes of a request body (:data:`BODY_LIMIT`).
         deadline: seconds a request may wait for a replica.
+        timeouts: of requests.
+        later: ``loop.call_later``.
         shared: counts of requests in flight that several workers share, or None for one worker.
     """
 
@@ -62,19 +72,25 @@ class Gateway:
         rng: Random | None = None,
         body_limit: int = BODY_LIMIT,
         deadline: float = admission.DEADLINE,
+        timeouts: Timeouts | None = None,
+        later: Callable[[float, Callable[[], None]], Timer] | None = None,
         shared: Column | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
+        self.later = later or self.loop.call_later
+        self.timeouts = timeouts or Timeouts()
         self.clock = clock
         self.body_limit = body_limit
         self.numbers = Numbers()
         self.limits = Meters()
-        self.clients: set[Client] = set()
+        self.clients: set[Client | Tunnel] = set()
         self.table: Table = EMPTY
         self.connected = False
+        self.siblings: Siblings | None = None
         self.admission = Admission(
             rng=rng or Random(),
-            later=self.loop.call_later,
+            later=self.later,
+            clock=clock,
             wake=lambda name: self.wake(name),
             deadline=deadline,
             shared=shared,
@@ -84,6 +100,7 @@ class Gateway:
         self._ids = rng or Random()
         self._table_file = table_file
         self._pools: dict[str, Pool] = {}
+        self._budgets: dict[str, RetryBudget] = {}
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._stopping = False
@@ -108,7 +125,22 @@ class Gateway:
                 pool.close()  # granted before the table changed: its connection is not kept
         return pool
 
-    async def start(self, host: str, port: int, *, beside: bool = False, replaces: bool = False) -> int:
+    def budget(self, endpoint: str) -> RetryBudget:
+        """How many retries an endpoint has left."""
+        budget = self._budgets.get(endpoint)
+        if budget is None:
+            budget = self._budgets[endpoint] = RetryBudget()
+        return budget
+
+    async def start(
+        self,
+        host: str,
+        port: int,
+        *,
+        beside: bool = False,
+        replaces: bool = False,
+        tls: ssl.SSLContext | None = None,
+    ) -> int:
         """Serve from the saved table, and say on which port (``port`` 0 takes a free one).
 
         Args:
@@ -116,6 +148,7 @@ class Gateway:
             port: to listen on.
             beside: whether other workers of this gateway listen there, too.
             replaces: whether one other gateway does, which this one takes over from: it gets no more connections.
+            tls: what clients speak TLS with; None for plain HTTP.
 
         Raises:
             PortTaken, PermissionRefused
@@ -125,10 +158,12 @@ class Gateway:
             if port and not beside and not replaces:
                 listening.probe(host, port)
             self._server = await self.loop.create_server(
-                lambda: Client(self), host, port, backlog=_BACKLOG, reuse_port=True
+                lambda: Client(self), host, port, backlog=_BACKLOG, reuse_port=True, ssl=tls
             )
             if replaces:
                 listening.steer(self._server.sockets[0])
+        for one in self._server.sockets:
+            halfopen.watch(one)
         self.sweep()
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -170,6 +205,7 @@ class Gateway:
         for pool in [pool for pool in self._pools.values() if new.replicas.get(pool.replica.id) != pool.replica]:
             self._pools.pop(pool.replica.id).close()
         self.numbers.retire(new.replicas.keys() | self.admission.loads.keys())
+        self._budgets = {name: one for name, one in self._budgets.items() if name in new.endpoints}
         self.limits.retain(key.id for key in new.keys.values())
         self.admission.swap(new)
         if save and self._table_file is not None:
@@ -179,7 +215,7 @@ class Gateway:
                 _log.error("table not saved to %s: %s", self._table_file, error.strerror)
         return True
 
-    def leave(self, client: Client) -> None:
+    def leave(self, client: Client | Tunnel) -> None:
         """A client connection has closed."""
         self.clients.discard(client)
         if self._stopping and not self.clients:
@@ -195,8 +231,14 @@ class Gateway:
             "controller_connected": self.connected,
         }
 
+    async def all_numbers(self) -> str:
+        """What ``/metrics`` says: this process's numbers, and those of the workers beside it."""
+        others = await self.siblings.ask() if self.siblings is not None else []
+        own = self.exposition()
+        return exposition.merge([own, *others], _SAME) if others else own
+
     def exposition(self) -> str:
-        """What ``/metrics`` says."""
+        """This process's numbers."""
         loads = self.admission.loads
         return self.numbers.expose(
             in_flight={
@@ -220,12 +262,12 @@ class Gateway:
             self.use(saved.raw, save=False)
 
     def sweep(self) -> None:
-        """Close what has been silent for too long: one timer for all connections, not one for each."""
+        """End what takes too long and close what is silent: one timer for all connections, not one for each."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        oldest = self.clock() - KEEP_ALIVE
-        for client in [client for client in self.clients if client.idle and client.active_at < oldest]:
-            client.close()
+        now = self.clock()
+        for client in list(self.clients):
+            client.tick(now)
         for pool in self._pools.values():
             pool.prune()
         self._sweeper = self.loop.call_later(_SWEEP, self.sweep)

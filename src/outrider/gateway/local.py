@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
 from outrider.errors import AccessDenied
 from outrider.gateway import auth, responses
+from outrider.gateway.call import Call
 from outrider.gateway.responses import Response
 from outrider.gateway.routes import INFERENCE, Place, Route
 from outrider.gateway.table import Endpoint, Revision, Table
@@ -18,12 +20,16 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
+_FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
+
+
 def answer(gateway: Gateway, route: Route, presented: bytes | None) -> Response:
-    """``/v1/models``, ``/healthz`` or ``/metrics``; the last two are open, for probes and scrapers."""
+    """``/v1/models``, or ``/healthz``, which is open, for probes."""
     if route.place is Place.HEALTH:
         return responses.ok(gateway.health())
-    if route.place is Place.METRICS:
-        return Response(200, gateway.exposition().encode(), exposition.CONTENT_TYPE)
+    if route.place is Place.REALTIME:
+        upgrade = (("upgrade", "websocket"),)
+        return responses.error(426, "The realtime API is a WebSocket", code="upgrade_required", headers=upgrade)
     try:
         endpoints = auth.visible(gateway.table, presented, gateway.now())
     except AccessDenied as error:
@@ -34,6 +40,23 @@ def answer(gateway: Gateway, route: Route, presented: bytes | None) -> Response:
         if endpoint.name == route.name:
             return responses.ok(_model(endpoint))
     return unknown_model(gateway.table, route.name, endpoints, custom=False)
+
+
+async def numbers(gateway: Gateway, call: Call, presented: bytes | None, peer: str) -> Response:
+    """``/metrics``, for whoever may see it.
+
+    Args:
+        gateway: asked.
+        call: the request.
+        presented: the secret it came with, or None.
+        peer: address of who connected.
+    """
+    near = _loopback(peer) and not any(call.header(name) is not None for name in _FORWARDED)
+    try:
+        auth.check_scraper(gateway.table, presented, gateway.now(), near=near)
+    except AccessDenied as error:
+        return responses.from_error(error)
+    return Response(200, (await gateway.all_numbers()).encode(), exposition.CONTENT_TYPE)
 
 
 def unknown_model(table: Table, name: str, visible: Sequence[Endpoint], *, custom: bool) -> Response:
@@ -77,6 +100,20 @@ def own_headers(request_id: str, revision: Revision | None, gateway: float, upst
     label = f"x-outrider-revision: {revision.label}\r\n" if revision is not None else ""
     timing = f"gateway;dur={gateway * 1e3:.3f}, upstream;dur={upstream * 1e3:.3f}{waiting}"
     return f"x-request-id: {request_id}\r\n{label}server-timing: {timing}\r\n".encode("latin-1")
+
+
+def early_headers(request_id: str, waited: float) -> bytes:
+    """The same for the head of a stream that still waits: which revision will serve it nobody knows yet."""
+    return f"x-request-id: {request_id}\r\nserver-timing: waiting;dur={waited * 1e3:.3f}\r\n".encode("latin-1")
+
+
+def _loopback(peer: str) -> bool:
+    try:
+        address = ip_address(peer.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 def _model(endpoint: Endpoint) -> dict[str, object]:

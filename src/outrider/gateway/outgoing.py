@@ -32,9 +32,9 @@ class Outgoing:
         self._target = target
         self._body = body
         dropped = NOT_FORWARDED
-        connection = call.header(b"connection")
-        if connection is not None and connection.lower() not in (b"keep-alive", b"close"):
-            dropped = dropped | {name.strip() for name in connection.lower().split(b",")}
+        options = [value.lower() for name, value in call.headers if name == b"connection"]
+        if options and options not in ([b"keep-alive"], [b"close"]):
+            dropped = dropped | {name.strip() for name in b",".join(options).split(b",")}
         if adds_usage:
             dropped = dropped | {b"accept-encoding"}  # the event to drop could not be found in a compressed stream
         lines = [b"%b: %b\r\n" % header for header in call.headers if header[0] not in dropped]

@@ -16,12 +16,30 @@ _TYPES = {
     401: "authentication_error",
     403: "permission_error",
     404: "invalid_request_error",
+    408: "timeout_error",
     405: "invalid_request_error",
     413: "invalid_request_error",
     431: "invalid_request_error",
+    426: "invalid_request_error",
     429: "rate_limit_error",
     503: "service_unavailable",
+    504: "timeout_error",
 }
+
+_ANTHROPIC = {
+    "service_unavailable": "overloaded_error",
+    **{
+        name: name
+        for name in (
+            "invalid_request_error",
+            "authentication_error",
+            "permission_error",
+            "rate_limit_error",
+            "timeout_error",
+        )
+    },
+}
+"""Types of errors by their names in Anthropic's API; what is not here is its ``api_error``."""
 
 RETRY_AFTER = 5
 """Seconds a client is asked to wait after a 503: about what a small replica needs to come up."""
@@ -81,6 +99,22 @@ def from_error(problem: OutriderError, *, status: int | None = None) -> Response
     )
 
 
-def error_event(message: str, *, code: str) -> bytes:
-    """The last event of a stream whose replica is gone: clients raise on it and take no half answer for whole."""
-    return b"data: " + json.dumps(error_body(502, message, code=code)).encode() + b"\n\n"
+def error_event(error: dict[str, Any], target: str) -> bytes:
+    """The last event of a stream that cannot go on: clients raise on it and take no half answer for whole.
+
+    Args:
+        error: the object under ``error`` in an :func:`error_body`.
+        target: path of the request, which says in whose form: Anthropic's clients and OpenAI's for the Responses API
+            look at the name of an event, the other ones of OpenAI at the field ``error``.
+    """
+    if target == "/v1/messages":
+        data = {
+            "type": "error",
+            "error": {"type": _ANTHROPIC.get(error["type"], "api_error"), "message": error["message"]},
+        }
+        name = b"event: error\n"
+    else:
+        named = target == "/v1/responses"
+        data = {"type": "error", "error": error} if named else {"error": error}
+        name = b"event: error\n" if named else b""
+    return b"%bdata: %b\n\n" % (name, json.dumps(data).encode())

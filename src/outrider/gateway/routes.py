@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 from typing import NamedTuple
+from urllib.parse import parse_qs
 
 
 class Place(Enum):
@@ -18,6 +19,7 @@ class Place(Enum):
     MODELS = "models"
     HEALTH = "health"
     METRICS = "metrics"
+    REALTIME = "realtime"
 
 
 class Route(NamedTuple):
@@ -49,6 +51,9 @@ COUNTING = frozenset({"/v1/messages/count_tokens", "/v1/responses/input_tokens"}
 INFERENCE = frozenset({*USAGE_ON_REQUEST, *COUNTING, "/v1/embeddings", "/v1/responses", "/v1/messages"})
 """Paths that are routed by the ``model`` of their body."""
 
+REALTIME = "/v1/realtime"
+"""Path of the realtime API, a WebSocket, routed by the ``model`` of its query."""
+
 _INFERENCE = {path: Route(Place.INFERENCE, _POST, "", path) for path in INFERENCE}
 _OWN = {
     "/v1/models": Route(Place.MODELS, _GET, "", ""),
@@ -69,6 +74,9 @@ def match(target: str) -> Route | None:
         return route
     if path.startswith(_MODEL) and len(path) > len(_MODEL):
         return Route(Place.MODELS, _GET, path[len(_MODEL) :], "")
+    if path == REALTIME:
+        models = parse_qs(target.partition("?")[2]).get("model", [""])
+        return Route(Place.REALTIME, _GET, models[0], target)
     if path.startswith(_CUSTOM):
         name, slash, rest = target[len(_CUSTOM) :].partition("/")
         name, mark, query = name.partition("?")

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, cast
 
 import httptools
 
-from outrider.gateway import responses
+from outrider.gateway import framing, responses, routes, tunnel
 from outrider.gateway.call import Call
 from outrider.gateway.exchange import Exchange
 from outrider.gateway.responses import Response
+from outrider.gateway.routes import Place
+from outrider.gateway.tunnel import Tunnel
 
 if TYPE_CHECKING:
     from outrider.gateway.gateway import Gateway
@@ -35,7 +37,8 @@ class Client(asyncio.Protocol):
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._parser = httptools.HttpRequestParser(self)
-        self._queue: deque[Call | Response] = deque()
+        self._tunnel: Tunnel | None = None
+        self._queue: deque[Call | Response | Tunnel] = deque()
         self._exchange: Exchange | None = None
         self._pumping = False
         self._refused = False
@@ -44,6 +47,8 @@ class Client(asyncio.Protocol):
         self._blocked = False
         self._expects = False
         self._head_bytes = 0
+        self._head_at = 0.0
+        self._framing_bytes = 0  # since the last byte of a body: sizes and extensions of chunks, trailers
         self.active_at = gateway.clock()
         self.transport: asyncio.Transport | None = None
         self.on_message_begin()
@@ -68,14 +73,20 @@ class Client(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """asyncio: bytes of requests."""
         if self._refused:
+            if self._tunnel is not None:
+                self._tunnel.data_received(data)
             return
         self.active_at = self._gateway.clock()
-        if not self._in_body:
+        if self._in_body:
+            self._framing_bytes += len(data)
+        else:
+            if not self._head_bytes:
+                self._head_at = self.active_at
             self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._drop_unfinished_upgrade()
+        except httptools.HttpParserUpgrade as upgrade:
+            self._upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             self._refuse(
                 responses.error(
@@ -84,6 +95,8 @@ class Client(asyncio.Protocol):
             )
         if not self._refused and not self._in_body and self._head_bytes > HEAD_LIMIT:
             self._refuse_head()
+        if not self._refused and self._in_body and self._framing_bytes > HEAD_LIMIT:
+            self._refuse_framing()
         if len(self._queue) > _QUEUE and self._reading and self.transport is not None:
             self._reading = False
             self.transport.pause_reading()
@@ -111,6 +124,7 @@ class Client(asyncio.Protocol):
         self._pieces: list[bytes] = []
         self._size = 0
         self._in_body = False
+        self._version = ""
 
     def on_url(self, url: bytes) -> None:
         """httptools: the request target, or a part of it."""
@@ -128,7 +142,11 @@ class Client(asyncio.Protocol):
         if self._size + len(self._target) > HEAD_LIMIT:
             self._refuse_head()
         self._in_body = True
-        self._head_bytes = self._size = 0
+        self._head_bytes = self._framing_bytes = self._size = 0
+        self._version = self._parser.get_http_version()
+        fault = framing.fault(self._version, self._headers)
+        if fault is not None:
+            self._refuse(fault)
         for name, value in self._headers:
             if name == b"content-length" and int(value) > self._gateway.body_limit:
                 self._refuse_body()
@@ -139,6 +157,7 @@ class Client(asyncio.Protocol):
 
     def on_body(self, data: bytes) -> None:
         """httptools: bytes of the body, out of their chunks."""
+        self._framing_bytes = 0
         self._size += len(data)
         if self._size <= self._gateway.body_limit:
             self._pieces.append(data)
@@ -159,7 +178,7 @@ class Client(asyncio.Protocol):
                 headers=tuple(self._headers),
                 body=pieces[0] if len(pieces) == 1 else b"".join(pieces),
                 keep_alive=self._parser.should_keep_alive(),
-                http_1_1=self._parser.get_http_version() == "1.1",
+                http_1_1=self._version == "1.1",
                 completed=self._gateway.clock(),
             )
         )
@@ -215,9 +234,25 @@ class Client(asyncio.Protocol):
             self.close()
 
     @property
-    def idle(self) -> bool:
-        """Whether no request is being answered."""
-        return self._exchange is None
+    def peer(self) -> str:
+        """Address of who has connected."""
+        name = self.transport.get_extra_info("peername") if self.transport is not None else None
+        return str(name[0]) if name else ""
+
+    def tick(self, now: float) -> None:
+        """Time has passed: end what takes too long, on either side."""
+        timeouts, silent = self._gateway.timeouts, now - self.active_at
+        if self._exchange is not None:
+            self._exchange.tick(now)
+        elif self._in_body and silent > timeouts.body:
+            self._refuse_slow(f"The request's body stood still for {timeouts.body:g} s")
+        elif self._head_bytes and now - self._head_at > timeouts.head:
+            self._refuse_slow(f"The request's head was not complete within {timeouts.head:g} s")
+        elif silent > KEEP_ALIVE:
+            if self._closing or self._blocked:
+                self.abort()  # it does not even take what was sent
+            else:
+                self.close()
 
     # inside
 
@@ -227,6 +262,9 @@ class Client(asyncio.Protocol):
         self._pumping = True
         while self._queue and self._exchange is None and not self._blocked:
             call = self._queue.popleft()
+            if isinstance(call, Tunnel):
+                self._hand_over(call)
+                break
             if isinstance(call, Response):
                 self.write(call.encode(keep_alive=False))
                 self._linger()
@@ -260,19 +298,42 @@ class Client(asyncio.Protocol):
             )
         )
 
+    def _refuse_framing(self) -> None:
+        limit = HEAD_LIMIT // 1024
+        message = f"The body's trailers or chunk extensions are larger than {limit} KiB"
+        self._refuse(responses.error(431, message, code="head_too_large"))
+
     def _refuse_body(self) -> None:
         limit = self._gateway.body_limit
         self._refuse(
             responses.error(413, f"The request body is larger than {limit:,} bytes. Send less", code="body_too_large")
         )
 
-    def _drop_unfinished_upgrade(self) -> None:
-        """The parser ends at an upgrade; its request was complete, so the answer replaces it."""
+    def _refuse_slow(self, message: str) -> None:
+        self._refuse(responses.error(408, message, code="request_timeout"))
+        self._pump()
+
+    def _upgrade(self, rest: bytes) -> None:
+        """The parser ends at an upgrade. Its request was complete: a tunnel takes its place, or a refusal."""
         if self._refused:
             return
-        self._queue.pop()
-        message = "Protocol upgrades are not served here; send plain HTTP/1.1 without an Upgrade header"
+        call = self._queue.pop()
+        assert isinstance(call, Call)
+        route = routes.match(call.target)
+        if route is not None and route.place in (Place.CUSTOM, Place.REALTIME) and tunnel.wants(call):
+            self._refused = True  # nothing that comes is a request any more
+            self._tunnel = Tunnel(self._gateway, call, route, rest)
+            self._queue.append(self._tunnel)
+            return
+        message = "No such upgrade is served here; send plain HTTP/1.1 without an Upgrade header"
         self._refuse(responses.error(400, message, code="upgrade_not_supported"))
+
+    def _hand_over(self, to: Tunnel) -> None:
+        transport, self.transport = self.transport, None
+        self._closing = True
+        self._gateway.clients.discard(self)
+        if transport is not None:
+            to.start(transport)
 
     def _linger(self) -> None:
         self._closing = True

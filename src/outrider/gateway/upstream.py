@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httptools
 
+from outrider.gateway import halfopen
 from outrider.gateway.table import Replica
 
 CONNECT_TIMEOUT = 5.0
@@ -26,6 +27,7 @@ _HOP_BY_HOP = frozenset(
         b"keep-alive",
         b"proxy-authenticate",
         b"proxy-authorization",
+        b"proxy-connection",
         b"te",
         b"trailer",
         b"transfer-encoding",
@@ -222,6 +224,7 @@ class Pool:
         self._port = parts.port or 80
         self._clock = clock
         self.replica = replica
+        self.address = (self._host, self._port)
         self._idle: list[Connection] = []
         self._closed = False
         self.prefix = parts.path
@@ -246,7 +249,10 @@ class Pool:
         """
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(CONNECT_TIMEOUT):
-            _, connection = await loop.create_connection(lambda: Connection(self, self._clock), self._host, self._port)
+            transport, connection = await loop.create_connection(
+                lambda: Connection(self, self._clock), self._host, self._port
+            )
+        halfopen.watch(transport.get_extra_info("socket"))
         return connection
 
     def put_back(self, connection: Connection) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from outrider.gateway.counts import Column, Counts
+from outrider.gateway.siblings import Siblings
 
 _log = logging.getLogger(__name__)
 
@@ -23,11 +24,13 @@ class Worker(NamedTuple):
 
     Attributes:
         loads: requests in flight over all workers.
+        siblings: the other workers.
         ready: descriptor that it writes a byte to once it listens.
         lifeline: descriptor that reads an end of file once the parent is gone.
     """
 
     loads: Column
+    siblings: Siblings
     ready: int
     lifeline: int
 
@@ -54,6 +57,7 @@ class Workers:
         """Until told to stop by SIGTERM or SIGINT, or until a worker cannot work; returns the exit code."""
         for number in _SIGNALS:
             signal.signal(number, lambda *_: self._stop())
+        signal.signal(signal.SIGHUP, lambda *_: self._tell(signal.SIGHUP))
         listening = [self._start(index) for index in range(self._count)]
         if all(listening):
             self._on_ready()
@@ -78,7 +82,8 @@ class Workers:
         pid = os.fork() if not self._stopping else -1
         if pid == 0:
             os.close(ready)
-            self._be_worker(Worker(Column(self._counts, index), said, self._lifeline[0]))
+            siblings = Siblings(os.getppid(), index, self._count)
+            self._be_worker(Worker(Column(self._counts, index), siblings, said, self._lifeline[0]))
         if pid > 0:
             self._running[pid] = index
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
@@ -93,6 +98,7 @@ class Workers:
         try:
             for number in _SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the worker knows what to do about it
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             os.close(self._lifeline[1])
             code = self._work(worker)
@@ -103,5 +109,8 @@ class Workers:
 
     def _stop(self) -> None:
         self._stopping = True
+        self._tell(signal.SIGTERM)
+
+    def _tell(self, number: signal.Signals) -> None:
         for pid in self._running:
-            os.kill(pid, signal.SIGTERM)
+            os.kill(pid, number)

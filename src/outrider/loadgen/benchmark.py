@@ -85,7 +85,9 @@ class Plan:
         return tuple(Arrival(at, shape) for at, shape in itertools.islice(zip(times, shapes, strict=False), count))
 
     def _replayed(self) -> Load:
-        longest = max(arrival.shape.input_tokens + arrival.shape.output_tokens for arrival in self.trace)
+        # How long messages are is known to the server alone: it refuses those that are too long.
+        shapes = [arrival.shape for arrival in self.trace if arrival.messages is None]
+        longest = max((shape.input_tokens + shape.output_tokens for shape in shapes), default=0)
         if self.context is not None and longest > self.context:
             raise InvalidInput(
                 f"The trace has requests of {longest} tokens",
@@ -195,7 +197,7 @@ async def _run(plan: Plan, loads: Sequence[Load], progress: Progress, result: Re
             result.calibrations.append(await client.calibrate())
             for number in range(plan.warm_up):
                 progress.stage(f"warm-up request {number + 1} of {plan.warm_up} to {client.target.label}")
-                await client.send(loads[0].arrivals[0].shape, -1_000 - number, scheduled=None)
+                await client.send(loads[0].arrivals[0].shape, -1_000 - number)
         first = 0
         for load in loads:
             progress.load(load, len(load.arrivals) * len(clients))

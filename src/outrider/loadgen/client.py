@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -69,7 +69,7 @@ class LoadClient:
         seen = []
         for words in _CALIBRATION_WORDS:
             shape = Shape(input_tokens=words, output_tokens=1)
-            done = await self.send(shape, -words, scheduled=None)
+            done = await self.send(shape, -words)
             if done.error is not None and done.status != 200:
                 why = done.error
                 raise Unavailable(f"{self.target.label or self.target.url} refuses requests", why=why,
@@ -81,17 +81,28 @@ class LoadClient:
         self._writer = PromptWriter(found, self._salt)
         return found
 
-    async def send(self, shape: Shape, number: int, *, scheduled: float | None, origin: float = 0.0) -> Measurement:
+    async def send(
+        self,
+        shape: Shape,
+        number: int,
+        *,
+        messages: Sequence[Mapping[str, Any]] | None = None,
+        scheduled: float | None = None,
+        origin: float = 0.0,
+    ) -> Measurement:
         """Send a request and read its answer to the end; never raises for what the server does.
 
         Args:
+            shape: its lengths.
+            number: which request of the run; its prompt is that number's alone.
+            messages: what to send instead of a prompt of that shape.
             scheduled: when it was due on the run's clock; None: now.
             origin: ``time.perf_counter()`` at the run's start.
         """
-        content = self._body(shape, number)
-        headers = {"Content-Type": "application/json"}
+        content = self._body(shape, messages or self._writer.messages(shape, number))
+        headers = {b"Content-Type": b"application/json"}
         if shape.affinity_key is not None:
-            headers["Outrider-Affinity-Key"] = shape.affinity_key
+            headers[b"Outrider-Affinity-Key"] = shape.affinity_key.encode()
         answer = Answer()
         sent = time.perf_counter() - origin
         try:
@@ -109,7 +120,7 @@ class LoadClient:
                         status=status, answer=answer, error=error)  # fmt: skip
 
     async def _exchange(
-        self, content: bytes, headers: Mapping[str, str], answer: Answer, origin: float
+        self, content: bytes, headers: Mapping[bytes, bytes], answer: Answer, origin: float
     ) -> tuple[int, str | None]:
         """Status, and what the server refused with."""
         async with self._http.stream("POST", "/chat/completions", content=content, headers=headers) as response:
@@ -120,17 +131,17 @@ class LoadClient:
             return response.status_code, None
 
     async def _again(
-        self, content: bytes, headers: Mapping[str, str], answer: Answer, origin: float
+        self, content: bytes, headers: Mapping[bytes, bytes], answer: Answer, origin: float
     ) -> tuple[int, str | None]:
         try:
-            return await self._exchange(content, {**headers, "Connection": "close"}, answer, origin)
+            return await self._exchange(content, {**headers, b"Connection": b"close"}, answer, origin)
         except httpx.TransportError as failure:
             return 0, _broken(failure)
 
-    def _body(self, shape: Shape, number: int) -> bytes:
+    def _body(self, shape: Shape, messages: Sequence[Mapping[str, Any]]) -> bytes:
         body = {
             "model": self.target.model,
-            "messages": self._writer.messages(shape, number),
+            "messages": messages,
             "max_tokens": shape.output_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},

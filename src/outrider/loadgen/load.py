@@ -80,7 +80,7 @@ async def _closed(
 
     async def worker() -> None:
         for arrival in waiting:
-            done = await client.send(arrival.shape, next(numbers), scheduled=None, origin=origin)
+            done = await client.send(arrival.shape, next(numbers), messages=arrival.messages, origin=origin)
             found.append(done)
             tell(done)
 
@@ -102,7 +102,8 @@ async def _open(
     start = part[0].at
 
     async def one(arrival: Arrival, number: int) -> None:
-        done = await client.send(arrival.shape, number, scheduled=arrival.at - start, origin=origin)
+        due = arrival.at - start
+        done = await client.send(arrival.shape, number, messages=arrival.messages, scheduled=due, origin=origin)
         found.append(done)
         tell(done)
 

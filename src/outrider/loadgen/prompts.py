@@ -7,6 +7,7 @@ server is a straight line: two calibration requests give its slope and its inter
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,9 @@ _TEXT = (
     "action season society tax director position player record paper space ground form event official matter center"
 )
 _WORDS = _TEXT.split()
+
+_BYTES_PER_TOKEN = 4
+"""UTF-8 bytes a token stands for: 3 to 5 with the vocabularies in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +86,19 @@ class PromptWriter:
 def text(rng: random.Random, words: int) -> str:
     """Random words. They differ from the first one on, so that no two prompts share a beginning by chance."""
     return " ".join(rng.choices(_WORDS, k=words))
+
+
+def estimated_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
+    """About how many tokens chat messages are, from the bytes of their texts and roles, as the gateway estimates them.
+    Images and other parts that are no text count nothing.
+    """
+    pieces = (piece for message in messages for piece in (f"<{message.get('role')}>", *_texts(message)))
+    return max(1, sum(len(piece.encode("utf-8", "surrogatepass")) for piece in pieces) // _BYTES_PER_TOKEN)
+
+
+def _texts(message: Mapping[str, Any]) -> Iterator[str]:
+    content = message.get("content", message.get("text"))
+    for part in content if isinstance(content, list) else [content] if isinstance(content, str) else []:
+        text = part.get("text") if isinstance(part, dict) else part
+        if isinstance(text, str):
+            yield text

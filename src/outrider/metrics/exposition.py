@@ -5,7 +5,7 @@ Source: https://prometheus.io/docs/instrumenting/exposition_formats/
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from outrider.metrics.histograms import BOUNDS, Histogram
@@ -32,6 +32,39 @@ def render(families: Iterable[tuple[Metric, Iterable[Sample]]]) -> str:
         for values, value in samples:
             labels = ",".join(f'{name}="{_escape(text)}"' for name, text in zip(metric.labels, values, strict=True))
             lines.extend(_sample(metric.name, labels, value))
+    return "\n".join(lines) + "\n"
+
+
+def merge(texts: Sequence[str], least: Collection[str] = ()) -> str:
+    """Several processes' text of the same metrics as one: what is counted in each adds up.
+
+    Args:
+        texts: as :func:`render` wrote them.
+        least: names of gauges of which the least counts, since they say the same of each process.
+    """
+    families: dict[str, tuple[list[str], dict[str, float]]] = {}
+    for text in texts:
+        head: list[str] = []
+        for line in text.splitlines():
+            if line.startswith("# HELP "):
+                head, samples = families.setdefault(line.split(" ", 3)[2], ([], {}))
+                head[:] = [line]
+            elif line.startswith("# TYPE "):
+                head.append(line)
+            else:
+                series, _, value = line.rpartition(" ")
+                number = float(value) if "." in value or "e" in value else int(value)
+                if series not in samples:
+                    samples[series] = number
+                elif series.partition("{")[0] in least:
+                    samples[series] = min(samples[series], number)
+                else:
+                    samples[series] += number
+    lines = [
+        line
+        for head, samples in families.values()
+        for line in (*head, *(f"{series} {value!r}" for series, value in samples.items()))
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -22,6 +22,8 @@ class Outcome(StrEnum):
     """The client closed before the end."""
     UPSTREAM_GONE = "upstream_gone"
     """The replica closed before the end."""
+    TIMED_OUT = "timed_out"
+    """The gateway ended it: the answer did not begin, did not go on or did not end in time."""
 
 
 class RequestRecord(NamedTuple):

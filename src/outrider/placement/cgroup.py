@@ -66,11 +66,11 @@ def hierarchy() -> Path | None:
     return None
 
 
-def limit(pid: int, name: str, cores: float) -> bool:
-    """Put a process (and what it starts) under a quota of ``cores``; False where no group is writable."""
+def make(name: str, cores: float) -> Path | None:
+    """Make a group with a quota of ``cores``; the file a process joins it by, or None where no group is writable."""
     parent = hierarchy()
     if parent is None:
-        return False
+        return None
     group = parent / name
     quota = int(cores * _PERIOD)
     try:
@@ -80,10 +80,9 @@ def limit(pid: int, name: str, cores: float) -> bool:
         else:
             (group / "cpu.cfs_period_us").write_text(str(_PERIOD))
             (group / "cpu.cfs_quota_us").write_text(str(quota))
-        (group / "cgroup.procs").write_text(str(pid))
     except OSError:
-        return False
-    return True
+        return None
+    return group / "cgroup.procs"
 
 
 def release(name: str) -> None:

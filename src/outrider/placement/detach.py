@@ -1,6 +1,6 @@
 """Double fork, run as a script (it imports nothing of Outrider, so that it starts in milliseconds).
 
-Standard input: ``{"argv", "log", "cwd"}``. Prints the pid of the detached process, which leads a new session.
+Standard input: ``{"argv", "log", "cwd", "group"}``. Prints the pid of the detached process, which leads a new session.
 """
 
 import json
@@ -34,6 +34,7 @@ def main() -> None:
 def _become(request: dict, failure: int) -> None:  # type: ignore[type-arg]
     try:
         os.setsid()
+        _join(request["group"])
         null = os.open(os.devnull, os.O_RDONLY)
         log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(null, 0)
@@ -47,6 +48,18 @@ def _become(request: dict, failure: int) -> None:  # type: ignore[type-arg]
     except OSError as error:
         os.write(failure, f"{error.strerror}: {error.filename or request['argv'][0]}".encode())
         os._exit(127)
+
+
+def _join(group: str | None) -> None:
+    """Enter a cgroup by its ``cgroup.procs``, where one is named; without the right to, the quota is not enforced."""
+    if group is None:
+        return
+    try:
+        procs = os.open(group, os.O_WRONLY)
+        os.write(procs, b"0")  # whoever writes it
+        os.close(procs)
+    except OSError:
+        pass
 
 
 main()

@@ -46,13 +46,13 @@ class LocalPlacement:
             os.environ, OUTRIDER_REPLICA_KEY=spec.key, OUTRIDER_CACHE=str(self._home.cache), PYTHONUNBUFFERED="1"
         )
         env.pop("OUTRIDER_KEY", None)
+        group = None if spec.cpu is None else cgroup.make(spec.id, spec.cpu)
         try:
-            identity = detach(argv, log=directory / "replica.log", env=env, cwd=spec.source.parent)
+            identity = detach(argv, log=directory / "replica.log", env=env, cwd=spec.source.parent, group=group)
         except BaseException:
+            cgroup.release(spec.id)
             shutil.rmtree(directory, ignore_errors=True)
             raise
-        if spec.cpu is not None:
-            cgroup.limit(identity.pid, spec.id, spec.cpu)
         replica = Replica(spec, identity.pid, identity.started)
         record = {**asdict(spec), "source": str(spec.source), "pid": identity.pid, "started": identity.started}
         write_json(directory / "replica.json", record)

@@ -64,13 +64,18 @@ def recorded(file: Path) -> ProcessIdentity | None:
     return identity if identity.alive() else None
 
 
-def detach(argv: Sequence[str], *, log: Path, env: Mapping[str, str], cwd: Path) -> ProcessIdentity:
+def detach(
+    argv: Sequence[str], *, log: Path, env: Mapping[str, str], cwd: Path, group: Path | None = None
+) -> ProcessIdentity:
     """Start ``argv`` as the leader of a session of its own, output appended to ``log``, no open descriptors inherited.
+
+    ``group`` is the ``cgroup.procs`` that it joins before it starts, so that whatever it starts is in the group too.
 
     Raises:
         MachineFault: it could not be started.
     """
-    request = json.dumps({"argv": list(argv), "log": str(log), "cwd": str(cwd)})
+    joined = None if group is None else str(group)
+    request = json.dumps({"argv": list(argv), "log": str(log), "cwd": str(cwd), "group": joined})
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(_DETACH)],
         input=request,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from outrider.sim.clock import Clock
-from outrider.sim.traces import Arrival, Segment
+from outrider.sim.traces import Segment, SimulatedRequest
 
 _STEPS = 8
 """Pieces in which an answer is reported after its first token: fine enough for load, and not an event a token."""
@@ -90,7 +90,7 @@ class SimulatedReplica:
         self.hits = 0
         self.read = 0
 
-    def serve(self, request: Arrival, on_tokens: Callable[[int], None]) -> tuple[float, float]:
+    def serve(self, request: SimulatedRequest, on_tokens: Callable[[int], None]) -> tuple[float, float]:
         """Take a request: its prompt is read after those before it, then its answer is written.
 
         Prompts are read in the order of their coming, so what is cached when one begins is known when it comes.
@@ -118,7 +118,7 @@ class SimulatedReplica:
         return begin, first
 
 
-def _with_answer(request: Arrival) -> list[Segment]:
+def _with_answer(request: SimulatedRequest) -> list[Segment]:
     """A prompt and its answer, which is cached with what the prompt ends in."""
     segments = list(request.segments)
     if segments:

@@ -15,7 +15,7 @@ from outrider.gateway.demand import EXPECTED_OUTPUT, Demand
 from outrider.gateway.table import Replica, Stickiness, Table
 from outrider.sim.clock import Clock
 from outrider.sim.replicas import Hardware, SimulatedReplica
-from outrider.sim.traces import Arrival
+from outrider.sim.traces import SimulatedRequest
 
 _ENDPOINT = "simulated"
 _FOREVER = 1e12
@@ -96,7 +96,7 @@ class _Run:
         self.ttfts: list[float] = []
         self._on_done = on_done
 
-    def arrive(self, request: Arrival) -> None:
+    def arrive(self, request: SimulatedRequest) -> None:
         """What the gateway does with a request."""
         loads = [self.admission.loads.get(name, 0) for name in self.replicas]
         if any(loads):
@@ -114,7 +114,7 @@ class _Run:
         else:
             self._send(request, asked, replica)
 
-    def _send(self, request: Arrival, asked: Demand, replica: Replica) -> None:
+    def _send(self, request: SimulatedRequest, asked: Demand, replica: Replica) -> None:
         def written(tokens: int) -> None:
             for _ in range(tokens):
                 self.admission.progress(replica, asked)
@@ -128,7 +128,7 @@ class _Run:
 
 
 def replay(
-    trace: Sequence[Arrival], policy: Policy, scene: Scene, *, on_done: Callable[[], None] = lambda: None
+    trace: Sequence[SimulatedRequest], policy: Policy, scene: Scene, *, on_done: Callable[[], None] = lambda: None
 ) -> Outcome:
     """Replay a trace to the end of its last answer.
 
