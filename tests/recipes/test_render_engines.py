@@ -77,7 +77,7 @@ def test_vllm_is_composed_as_planned(tmp_path: Path) -> None:
 
 
 def test_sglang_is_composed_as_planned(tmp_path: Path) -> None:
-    _, cls, declaration = load(rendered(tmp_path, model="Qwen/Qwen3-8B"))
+    _, cls, declaration = load(rendered(tmp_path, model="Qwen/Qwen3-8B", recipe="qwen3-8b/sglang-h200"))
     engine = cls.__dict__["engine"]
     assert isinstance(engine, SGLang)
     assert engine.extra == {"attention_backend": "fa3"}
