@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
 .PHONY: demo test test-vllm lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
-	bench-gateway-memory bench-routing clean
+	bench-gateway-memory bench-roofline bench-routing clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -59,6 +59,10 @@ $(PEERS)/.installed: pyproject.toml
 
 bench-routing: $(STAMP)
 	$(BIN)/python benchmarks/routing/measure.py
+
+bench-roofline: $(STAMP)
+	$(BIN)/python -m benchmarks.roofline
+	$(BIN)/python -m benchmarks.roofline.page
 
 openapi: $(STAMP)
 	$(BIN)/python scripts/openapi > docs/reference/openapi.json

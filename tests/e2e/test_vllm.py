@@ -22,7 +22,7 @@ def test_one_spec_two_engines(outrider: Outrider, tmp_path: Path) -> None:
     weights = f"path:{vllm_parts.weights()}"
     said = outrider.json(
         *("endpoint", "create", "-f", str(spec), "--name", "on-vllm", "--engine", "vllm"),
-        *("--weights", weights, "--no-wait"),
+        *("--weights", weights, "--no-wait", "--yes"),
     )
     assert said["name"] == "on-vllm"
 

@@ -13,7 +13,7 @@ import pytest
 from outrider.engines.llamacpp import LlamaCpp
 from outrider.engines.sglang import SGLang
 from outrider.engines.vllm import VLLM
-from outrider.errors import InvalidInput, InvalidRecipe, InvalidSpec, RecipeNotFound, UnknownModel
+from outrider.errors import InvalidInput, InvalidRecipe, InvalidSpec, ObjectiveUnreachable, RecipeNotFound, UnknownModel
 from outrider.recipes.explain import Line, explain
 from outrider.recipes.flags import LLAMACPP_ARGUMENTS, SGLANG_ARGUMENTS, VLLM_ARGUMENTS, FlagKind
 from outrider.recipes.library import SHIPPED, load_catalog
@@ -37,10 +37,10 @@ def test_a_plan_survives_json() -> None:
 
 
 def test_every_choice_has_a_reason_and_is_explained() -> None:
-    made = planned(regions={"routing": "eu"}, resources={"gpu": "H200", "cpu": 0.5})
+    made = planned(regions={"routing": "eu"}, resources={"cpu": 0.5})
     assert all(decision.reason for decision in made.decisions)
     assert all(flag.reason for flag in made.flags)
-    assert {ignored.field for ignored in made.ignored} == {"regions.routing", "resources.gpu", "resources.cpu"}
+    assert {ignored.field for ignored in made.ignored} == {"regions.routing", "resources.cpu"}
     assert all(ignored.reason for ignored in made.ignored)
     text = "\n".join(_texts(explain(made)))
     for decision in made.decisions:
@@ -160,9 +160,10 @@ def test_the_objective_decides_the_target_by_the_curve() -> None:
     tight = planned(objective={"ttft": bound * 1.01})
     assert tight.server.target_concurrency == curve[0].concurrency
     assert tight.expected == curve[0]
-    impossible = planned(objective={"ttft": 0.001})
-    assert [i.field for i in impossible.ignored] == ["objective.ttft"]
-    assert "lightest" in impossible.ignored[0].reason
+    with pytest.raises(ObjectiveUnreachable, match="lightest") as caught:
+        planned(objective={"ttft": 0.001})
+    assert caught.value.details["best"]["ttft"] == curve[0].ttft_p50
+    assert caught.value.details["recipe"] == "smollm2-135m-instruct/llamacpp-cpu"
 
 
 def test_weights_of_the_user_replace_the_sources_and_are_not_pinned() -> None:
