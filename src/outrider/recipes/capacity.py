@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from outrider.recipes.schema import CapacityPoint
+from outrider.recipes.schema import CapacityPoint, Recipe
 from outrider.spec.objective import Objective
 
 _PATIENCE = 10.0
