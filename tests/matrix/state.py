@@ -13,7 +13,8 @@ import psutil
 _STORE = "store.db"
 _TABLE = "table.json"
 """It counts its versions, also those that came and went; what it says is made from the rows."""
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'key_usage'"
+"""All but what keys have used: refused requests count there too, some time later."""
 _NOTES = ("locks", "checked")
 """Of the cache: locks, and digests of files that were left as they are, so that they need not be read again."""
 _PASSING = (".log", ".db-wal", ".db-shm", ".lock", ".opening")

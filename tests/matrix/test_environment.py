@@ -48,6 +48,10 @@ COMMANDS = {
     "gateway's port taken": Case("OUTRIDER_HOME={root}/cold", "up --api-port {port}", "port_taken", "--api-port"),
     "controller's port taken": Case("OUTRIDER_HOME={root}/cold", "up --port {port}", "port_taken", "up --port N"),
     "open to all without keys": Case("OUTRIDER_HOME={root}/cold", "up --host 0.0.0.0", "keys_required", "key create"),
+    "no certificate": Case(
+        "OUTRIDER_HOME={root}/cold", "up --tls-cert {files}/empty --tls-key {files}/empty",
+        "certificate_unusable", "PEM",
+    ),
     "store is no database": Case(
         "OUTRIDER_HOME={root}/spoilt", "up --host 0.0.0.0", "machine_fault", "set OUTRIDER_HOME"
     ),

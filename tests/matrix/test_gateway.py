@@ -74,7 +74,10 @@ CASES = {
     "no HTTP": Case("garbage", b"", 400, "invalid_request_error", "bad_request", "HTTP"),
     "upgrade": Case(
         "GET /e/hello/", b"", 400, "invalid_request_error", "upgrade_not_supported", "without an Upgrade header",
-        head=("upgrade: websocket", "connection: upgrade"),
+        head=("upgrade: h2c", "connection: upgrade"),
+    ),
+    "realtime without a WebSocket": Case(
+        "GET /v1/realtime?model=hello", b"", 426, "invalid_request_error", "upgrade_required", "is a WebSocket"
     ),
     "head too large": Case(
         "GET /x", b"", 431, "invalid_request_error", "head_too_large", "Send fewer", head=(f"x: {'y' * 70_000}",)

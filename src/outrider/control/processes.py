@@ -24,6 +24,7 @@ import psutil
 
 from outrider.app.state import tail, write_json
 from outrider.errors import KeysRequired, MachineFault, OutriderError, PortTaken, Unavailable
+from outrider.gateway import tls
 from outrider.placement.local import LocalPlacement
 from outrider.placement.process import ProcessIdentity, detach, end, recorded, wait_gone
 from outrider.spec.home import Home
@@ -74,7 +75,7 @@ def ensure_up(home: Home, options: Options) -> Started:
     """Start what is missing; returns when both answer.
 
     Raises:
-        KeysRequired, PortTaken, PermissionRefused, MachineFault
+        KeysRequired, PortTaken, PermissionRefused, CertificateUnusable, MachineFault
     """
     home.create()
     with _lock(home):
@@ -82,6 +83,8 @@ def ensure_up(home: Home, options: Options) -> Started:
         missing = [process for process in _processes(home, options) if running(home, process.name) is None]
         for process in missing:  # all before any: a start that is refused leaves nothing behind
             _refuse_taken(process.host, process.port)
+        if options.tls_cert is not None and options.tls_key is not None:
+            tls.context(options.tls_cert, options.tls_key)
         for process in missing:
             _start(home, process)
         started = [process.name for process in missing]
