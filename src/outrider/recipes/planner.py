@@ -24,7 +24,7 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
     """Plan an endpoint.
 
     Args:
-        facts: read from the endpoint's own weights, where it names a file; with them a GGUF model without a recipe can
+        facts: read from the endpoint's own weights, where it names a file; with them a model without a recipe can
             be planned too, marked ``estimated``.
 
     Raises:
