@@ -23,7 +23,7 @@ def chosen(objective: Objective, most: int = 64, workload: float | None = None) 
 
 def test_between_two_points_it_is_linear() -> None:
     point = capacity.at(CURVE, 5)
-    assert (point.concurrency, point.output_tps) == (5, pytest.approx(290))
+    assert point.concurrency == 5 and point.output_tps == pytest.approx(290)
     assert point.ttft_p50 == pytest.approx(0.5) and point.itl_p50 == pytest.approx(0.014)
     assert point.itl_p95 is None  # one end does not say
 

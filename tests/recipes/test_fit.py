@@ -60,7 +60,7 @@ def test_a_drafter_has_weights_and_a_cache() -> None:
     device = of_kind(gpu_facts("H100"), "H100", 1, memory=80 * GIB)
     drafter = draft(Speculation(method="eagle3", tokens=3, reason="a test"), LLAMA)
     found = parts(gpu_fit(LLAMA, 16 * GIB, device, LOAD, drafter, {}))
-    assert found["drafter"] == (drafter.parameters or 0) * 2 > 0.5 * GIB
+    assert found["drafter"] == (drafter.parameters or 0) * 2 > 0.4 * GIB
     assert found["drafter's KV cache"] == found["KV cache"] // 32
 
 

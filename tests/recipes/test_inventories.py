@@ -205,3 +205,17 @@ def test_a_context_that_does_not_fit_is_shortened_unless_set_by_hand() -> None:
         plan(parse({"model": model, "flags": {"context": 131_072}}), small, CATALOG)
     assert "It fits" in (caught.value.remedy or "")
     assert caught.value.details["needed_bytes"] > 20_000 * MIB
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"resources": {"gpu": "T4"}}, "nothing is known of the GPU T4; known: H100"),
+        ({"resources": {"gpu": "H200:3"}}, "64 heads cannot be divided among 3 GPUs"),
+        ({"resources": {"gpu": "H200:2"}, "flags": {"gpus": 4}}, "flags.gpus is 4, resources.gpu H200:2"),
+    ],
+)
+def test_hardware_that_cannot_be_is_refused_with_the_reason(spec: dict[str, object], said: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        plan(parse({"model": "openai/gpt-oss-20b", **spec}), INVENTORIES["CPU"], CATALOG)
+    assert said in (caught.value.why or "")

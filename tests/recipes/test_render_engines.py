@@ -49,7 +49,7 @@ speculation:
   tokens: 7
   reason: break-even at an acceptance length of 1.25
 limits: {max_context: 40960, max_concurrency: 32}
-provenance: {status: untested}
+provenance: {status: untested, note: nobody ran it}
 """
 
 
@@ -61,7 +61,7 @@ def rendered(tmp_path: Path, **spec: Any) -> Path:
 
 
 def test_vllm_is_composed_as_planned(tmp_path: Path) -> None:
-    file = rendered(tmp_path, model=MODEL, engine="vllm", flags={"context": 1024, "seed": 7})
+    file = rendered(tmp_path, model=MODEL, recipe="smollm2-135m-instruct/vllm-cpu", flags={"context": 1024, "seed": 7})
     _, cls, declaration = load(file)
     engine = cls.__dict__["engine"]
     assert isinstance(engine, VLLM)
@@ -77,7 +77,7 @@ def test_vllm_is_composed_as_planned(tmp_path: Path) -> None:
 
 
 def test_sglang_is_composed_as_planned(tmp_path: Path) -> None:
-    _, cls, declaration = load(rendered(tmp_path, model="Qwen/Qwen3-8B"))
+    _, cls, declaration = load(rendered(tmp_path, model="Qwen/Qwen3-8B", recipe="qwen3-8b/sglang-h200"))
     engine = cls.__dict__["engine"]
     assert isinstance(engine, SGLang)
     assert engine.extra == {"attention_backend": "fa3"}

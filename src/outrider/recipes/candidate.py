@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from outrider.recipes.device import Device, counts, gpus_here, host, kinds, of_kind, same_kind
-from outrider.recipes.gpus import gpu_facts
+from outrider.recipes.gpus import gpu_facts, gpus
 from outrider.recipes.schema import Provenance, Recipe
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
@@ -139,8 +139,13 @@ def _devices(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> list[D
 def _no_hardware(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> str:
     made = recipe.hardware
     have = sum(count for kind, count in kinds(inventory).items() if same_kind(kind, made.gpu or ""))
-    if endpoint.resources.gpu and gpu_facts(endpoint.resources.gpu.partition(":")[0]) is None:
-        return f"nothing is known of the GPU {endpoint.resources.gpu}"
+    asked, fixed = wanted(endpoint), endpoint.flags.get("gpus")
+    if asked and gpu_facts(asked[0]) is None:
+        return f"nothing is known of the GPU {asked[0]}; known: {', '.join(kind.name for kind in gpus())}"
+    if asked and fixed is not None and asked[1] not in (None, fixed):
+        return f"flags.gpus is {fixed}, resources.gpu {endpoint.resources.gpu}"
+    if asked and _vendor(asked[0]) == _vendor(made.gpu or "") and recipe.model.facts.heads:
+        return f"its {recipe.model.facts.heads} heads cannot be divided among {asked[1] or fixed} GPUs"
     others = " of these" if inventory.gpus else ""
     return f"it needs {made.count} × {made.gpu}; this machine has {have}{others}"
 

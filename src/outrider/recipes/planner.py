@@ -24,7 +24,7 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
     """Plan an endpoint.
 
     Args:
-        facts: read from the endpoint's own weights, where it names a file; with them a GGUF model without a recipe can
+        facts: read from the endpoint's own weights, where it names a file; with them a model without a recipe can
             be planned too, marked ``estimated``.
 
     Raises:
@@ -66,8 +66,7 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
             _engine(endpoint, recipe, inventory),
             weights_decision,
             *flag_decisions,
-            _memory(endpoint, found),
-            *_load(endpoint, found),
+            *_sizes(endpoint, found),
             drafting,
         ),
         ignored=ignored(endpoint, inventory, found),
@@ -173,10 +172,10 @@ def _memory(endpoint: Endpoint, found: Appraisal) -> Decision:
     return Decision(choice="memory", value=value, reason=reason)
 
 
-def _load(endpoint: Endpoint, found: Appraisal) -> list[Decision]:
-    """What a replica should and may hold, and what requests will see."""
+def _sizes(endpoint: Endpoint, found: Appraisal) -> list[Decision]:
+    """What a replica needs, and how many requests it should and may hold."""
     whose = "set by you" if endpoint.scaling.max_concurrency else "the engine's slots; further requests wait outside it"
-    decisions = [Decision(choice="max_concurrency", value=str(found.most), reason=whose)]
+    decisions = [_memory(endpoint, found), Decision(choice="max_concurrency", value=str(found.most), reason=whose)]
     if endpoint.scaling.target_concurrency is not None:
         value = f"{endpoint.scaling.target_concurrency:g}"
         decisions.append(Decision(choice="target_concurrency", value=value, reason="set by you"))
