@@ -13,7 +13,8 @@ from outrider.recipes.commands import OPTIONS, Drafting, read_command
 def test_every_flag_that_an_argument_sets_is_read_as_that_argument(cls: type[VLLM] | type[SGLang]) -> None:
     used = {flag: re.fullmatch(r"Use (\w+)=\.", how) for flag, how in cls.taken.items()}
     expected = {flag: found[1] for flag, found in used.items() if found and found[1] not in ("speculation",)}
-    special = {"enable_auto_tool_choice", "disable_radix_cache", "disable_cuda_graph", "tp_size"}
+    special = {"enable_auto_tool_choice", "disable_radix_cache", "tp_size"}
+    special |= {"disable_cuda_graph", "disable_prefill_cuda_graph", "disable_decode_cuda_graph"}
     assert {flag: argument for flag, argument in expected.items() if flag not in special} == dict(OPTIONS[cls.name])
 
 
@@ -89,6 +90,7 @@ def test_an_sglang_command_written_a_flag_a_line() -> None:
         ("vllm", ["m", "--speculative-config", "{"], "--speculative-config {"),
         ("vllm", ["m", "--speculative-config", '{"method":"new"}'], '--speculative-config {"method":"new"}'),
         ("sglang", ["--speculative-algorithm", "EAGLE3", "--speculative-eagle-topk", "4"], "--speculative-algorithm"),
+        ("sglang", ["--disable-decode-cuda-graph"], "--disable-decode-cuda-graph"),
         ("sglang", ["--speculative-algorithm", "EAGLE", "--speculative-draft-model-path", "a/b"], "EAGLE"),
     ],
 )

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from outrider.engines.flags import Flag, flags
+from outrider.engines.sglang import SGLang
+from outrider.engines.vllm import VLLM
 from outrider.recipes.flags import FlagValue
 
 OPTIONS: Mapping[str, Mapping[str, str]] = {
@@ -179,10 +181,16 @@ def _set(found: Command, engine: str, word: str, values: list[str]) -> None:
         found.flags["cache_prompt"] = False
     elif name == "disable_cuda_graph":
         found.flags["cuda_graphs"] = False
-    elif (flag := table.get(name)) is None or (value := _value(flag, values, on)) is None:
+    elif name in _taken(engine) or (flag := table.get(name)) is None or (value := _value(flag, values, on)) is None:
         found.unknown.append(" ".join([word, *values]))
     else:
         found.flags[OPTIONS[engine].get(name, name)] = value
+
+
+def _taken(engine: str) -> frozenset[str]:
+    """Flags that Outrider sets itself, and that no argument of its class stands for alone."""
+    cls = VLLM if engine == "vllm" else SGLang
+    return frozenset(cls.taken) - OPTIONS[engine].keys()
 
 
 def _value(flag: Flag, values: list[str], on: bool) -> FlagValue | None:
