@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 _PERIOD = 100_000
 """Microseconds; the kernel's default period."""
+_DYING = 2.0
+"""Seconds in which killed processes leave their group; they do in milliseconds, unless the machine is very busy."""
 _ROOT = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _UNLIMITED = 2**60
@@ -86,10 +89,19 @@ def make(name: str, cores: float) -> Path | None:
 
 
 def release(name: str) -> None:
-    """Remove the group of an ended replica."""
+    """Remove the group of an ended replica. Blocks for some milliseconds while the kernel still counts its dead."""
     for root in (_ROOT, _ROOT / "cpu"):
-        with contextlib.suppress(OSError):
-            (root / "outrider" / name).rmdir()
+        group = root / "outrider" / name
+        deadline = time.monotonic() + _DYING
+        while group.is_dir() and not _removed(group) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+
+def _removed(group: Path) -> bool:
+    with contextlib.suppress(OSError):
+        group.rmdir()
+        return True
+    return False
 
 
 def _controller(root: Path) -> Path | None:
