@@ -6,13 +6,17 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
-.PHONY: demo test lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
-	bench-gateway-memory bench-routing clean
+.PHONY: demo test test-vllm lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
+	bench-gateway-memory bench-roofline bench-routing clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
 
 test: lint types layers pytest
+
+# Minutes: it builds vLLM's environment once, and serves a real model with it on the CPU.
+test-vllm: $(STAMP)
+	$(BIN)/python -m pytest -m vllm -p randomly --durations=5
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -55,6 +59,10 @@ $(PEERS)/.installed: pyproject.toml
 
 bench-routing: $(STAMP)
 	$(BIN)/python benchmarks/routing/measure.py
+
+bench-roofline: $(STAMP)
+	$(BIN)/python -m benchmarks.roofline
+	$(BIN)/python -m benchmarks.roofline.page
 
 openapi: $(STAMP)
 	$(BIN)/python scripts/openapi > docs/reference/openapi.json

@@ -9,7 +9,18 @@ import sys
 import outrider
 
 PUBLIC = {"App", "Client", "Drafter", "Endpoint", "Environment", "LlamaCpp", "Objective", "OutriderError", "Regions"}
-PUBLIC |= {"Resources", "Scaling", "Weights", "Workload", "__version__", "enter", "exit"}
+PUBLIC |= {
+    "Resources",
+    "SGLang",
+    "Scaling",
+    "Speculation",
+    "VLLM",
+    "Weights",
+    "Workload",
+    "__version__",
+    "enter",
+    "exit",
+}
 MOST_MODULES = 220
 """Modules that ``outrider --help`` may import, the standard library's included (155 on Python 3.11)."""
 

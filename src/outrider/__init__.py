@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from outrider.app.environment import Environment
     from outrider.client.http import Client
     from outrider.engines.llamacpp import LlamaCpp
+    from outrider.engines.sglang import SGLang
+    from outrider.engines.speculation import Speculation
+    from outrider.engines.vllm import VLLM
     from outrider.errors import OutriderError
     from outrider.models.weights import Weights
     from outrider.spec.drafter import Drafter
@@ -36,7 +39,10 @@ _HOMES = {
     "OutriderError": "errors",
     "Regions": "spec.regions",
     "Resources": "spec.resources",
+    "SGLang": "engines.sglang",
     "Scaling": "spec.scaling",
+    "Speculation": "engines.speculation",
+    "VLLM": "engines.vllm",
     "Weights": "models.weights",
     "Workload": "spec.workload",
     "enter": "app.app",
@@ -44,6 +50,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "VLLM",
     "App",
     "Client",
     "Drafter",
@@ -54,7 +61,9 @@ __all__ = [
     "OutriderError",
     "Regions",
     "Resources",
+    "SGLang",
     "Scaling",
+    "Speculation",
     "Weights",
     "Workload",
     "__version__",

@@ -7,7 +7,7 @@ statuses: they are attributes of the class, and so is what to do where whoever r
     OutriderError                  exit 1
     ├── InvalidInput               exit 2   the input is wrong; nothing was changed
     │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace, UsageError
-    │   ├── MethodNotAllowed, TooLarge
+    │   ├── MethodNotAllowed, TooLarge, ObjectiveUnreachable
     ├── NotFound                   exit 3   the thing named does not exist
     │   ├── EndpointNotFound, RevisionNotFound, ReplicaNotFound, RecipeNotFound, KeyNotFound, UnknownModel
     ├── Conflict                   exit 4   it exists already, or changed meanwhile
@@ -154,6 +154,13 @@ class UsageError(InvalidInput):
     code = "usage"
     status = 400
     usual_remedy = "See: outrider --help"
+
+
+class ObjectiveUnreachable(InvalidInput):
+    """No configuration known here meets the objective; says what the best that can be had is (``details["best"]``)."""
+
+    code = "objective_unreachable"
+    usual_remedy = "Loosen the bound that is named, or give it other hardware with resources.gpu; nothing was changed."
 
 
 class MethodNotAllowed(InvalidInput):

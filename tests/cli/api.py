@@ -73,6 +73,7 @@ class Api:
     answers: dict[str, Callable[[Asked], Any]] = field(default_factory=dict)
     stopped: bool = False
     at: int = 0
+    provenance: dict[str, Any] = field(default_factory=lambda: {"status": "measured"})
 
     def __call__(self, asked: Asked) -> Any:
         """Answer one request."""
@@ -94,6 +95,8 @@ class Api:
             return {"items": [self.looks[-1]] if self.exists else []}
         if path == "/keys":
             return {"items": self.keys}
+        if path == "/plans":
+            return {"recipe": "small/llamacpp-cpu", "provenance": self.provenance}
         if path == "/deployments":
             self.exists = True
             return self.looks[0]

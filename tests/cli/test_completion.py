@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from outrider.cli import candidates, completion
+from outrider.recipes.library import shipped
 from outrider.spec.home import Home
 from tests.cli.api import READY, Api
 from tests.cli.conftest import Run
@@ -25,7 +26,9 @@ COMP_CWORD=$(( $# - 1 ))
 "$(complete -p outrider | sed 's/.*-F \\([^ ]*\\).*/\\1/')" outrider
 printf '%s\\n' "${COMPREPLY[@]}"
 """
-_RECIPE = "smollm2-135m-instruct/llamacpp-cpu"
+_RECIPES = sorted(recipe.id for recipe in shipped())
+_MODELS = sorted({recipe.model.id for recipe in shipped()})
+_SMOL = [name for name in _RECIPES if name.startswith("smollm2-135m-instruct/")]
 
 
 def bash(*words: str) -> list[str]:
@@ -56,10 +59,10 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["endpoint", "rm", "x"], []),
         (["key", "revoke", ""], ["ci"]),
         (["key", "create", "new", "--endpoint", "smalle"], ["smaller"]),
-        (["recipe", "show", "smol"], [_RECIPE]),
-        (["endpoint", "create", "--recipe", ""], [_RECIPE]),
+        (["recipe", "show", "smol"], _SMOL),
+        (["endpoint", "create", "--recipe", ""], _RECIPES),
         (["endpoint", "plan", "--model", "Hugging"], ["HuggingFaceTB/SmolLM2-135M-Instruct"]),
-        (["model", "pull", ""], ["HuggingFaceTB/SmolLM2-135M-Instruct", _RECIPE]),
+        (["model", "pull", ""], [*_MODELS, *_RECIPES]),
         (["completion", ""], ["bash", "zsh", "fish"]),
         (["deploy", "serv"], []),  # bash offers files where nothing is offered
         (["no-such-command", ""], []),
@@ -132,7 +135,7 @@ def test_fish_is_told_whether_there_is_anything(home: Home) -> None:
         command = [sys.executable, "-m", "outrider.cli.main"]
         return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
 
-    assert ask("outrider recipe show sm", "get-args").stdout.split() == [_RECIPE]
+    assert ask("outrider recipe show sm", "get-args").stdout.split() == _SMOL
     assert ask("outrider recipe show sm", "is-args").returncode == 0
     assert ask("outrider deploy sm", "is-args").returncode == 1
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from outrider.errors import ControllerUnreachable
 from tests.cli.api import READY, Api, look, replica_failed
 from tests.cli.conftest import Run
 from tests.client.standin import Answer, Standin
+
+
+class _Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
 
 _CREATE = ("endpoint", "create", "--model", "org/Small")
 _FAILED = look(status="failed", state="failed", reason="it died")
@@ -69,6 +77,30 @@ def test_every_option_lands_in_the_spec(outrider: Run, api: Api, controller: Sta
         "scaling": {"min_replicas": 2},
         "flags": {"context": 4096, "flash": True, "rope": 0.5, "kv": "q8=0"},
     }
+
+
+def test_an_untested_recipe_is_refused_where_nobody_can_be_asked(outrider: Run, api: Api, controller: Standin) -> None:
+    api.provenance = {"status": "untested", "note": "nobody ran it"}
+    for words in ((), ("--json",)):
+        done = outrider(*_CREATE, *words)
+        assert (done.code, api.exists) == (2, False)
+    assert "small/llamacpp-cpu is untested" in done.out + done.err
+    assert "nobody ran it" in done.out + done.err
+    done = outrider(*_CREATE, "--yes")
+    assert (done.code, api.exists) == (0, True)
+
+
+@pytest.mark.parametrize(("answer", "made"), [("y", True), ("n", False)])
+def test_on_a_terminal_it_asks(
+    outrider: Run, api: Api, controller: Standin, monkeypatch: pytest.MonkeyPatch, answer: str, made: bool
+) -> None:
+    api.provenance = {"status": "untested", "note": "nobody ran it"}
+    monkeypatch.setattr("outrider.cli.consent.sys.stdin", _Terminal(f"{answer}\n"))
+    monkeypatch.setattr("outrider.cli.consent.console", Console(force_terminal=True))
+    done = outrider(*_CREATE)
+    assert "Make the endpoint all the same? [y/N]" in done.out + done.err
+    assert api.exists is made
+    assert (done.code == 0) is made
 
 
 def test_a_file_is_the_spec_and_options_win(outrider: Run, api: Api, controller: Standin, tmp_path: Path) -> None:
@@ -150,7 +182,8 @@ def test_one_of_that_name_is_never_touched(outrider: Run, api: Api, controller: 
     done = outrider(*_CREATE)
     assert done.code == 4
     assert api.exists
-    assert not [call for call in controller.calls() if call.startswith(("POST", "DELETE"))]
+    changing = [call for call in controller.calls() if call.startswith(("POST", "DELETE"))]
+    assert [call.partition("?")[0] for call in changing] == ["POST /api/v1/plans"]
 
 
 def test_a_controller_that_goes_away_takes_nothing_along(outrider: Run, api: Api, controller: Standin) -> None:

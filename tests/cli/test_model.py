@@ -35,7 +35,7 @@ RECIPE = "model/llamacpp-cpu"
 @pytest.fixture
 def hub(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """A hub with two files, one of them of a recipe of the user's own."""
-    recipe: dict[str, Any] = yaml.safe_load((SHIPPED / "smollm2.yaml").read_text())
+    recipe: dict[str, Any] = next(yaml.safe_load_all((SHIPPED / "smollm2.yaml").read_text()))
     recipe["id"] = RECIPE
     recipe["model"] |= {"id": "org/Model", "aliases": ["model"]}
     recipe["weights"] = [{"reference": PINNED, "sha256": SHA256, "bytes": len(CONTENT)}]

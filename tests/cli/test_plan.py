@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from outrider.recipes.library import load_catalog
@@ -57,3 +58,23 @@ def test_a_model_nobody_knows_says_what_was_tried(outrider: Run, home: Home) -> 
     done = outrider("endpoint", "plan", "--model", "no/such-model")
     assert done.code == 3
     assert "  next: " in done.err
+
+
+def test_explain_shows_all_that_was_considered(outrider: Run, home: Home) -> None:
+    short, long = outrider(*_WORDS).out, outrider(*_WORDS, "--explain").out
+    assert "considered: " not in short and "considered: " in long
+    assert "smollm2-135m-instruct/llamacpp-cpu" in long and "MiB needed" in long and "by curve: measured" in long
+
+
+def test_hardware_that_is_not_here_is_planned_with_a_word(outrider: Run, home: Home) -> None:
+    done = outrider("endpoint", "plan", "--model", "openai/gpt-oss-120b", "--gpu", "H200:1")
+    assert done.code == 0
+    assert "nothing can start here" in done.out and "this machine has 0" in done.out
+
+
+def test_an_objective_that_nothing_meets_is_refused_with_the_best(outrider: Run, home: Home, tmp_path: Path) -> None:
+    spec = tmp_path / "fast.yaml"
+    spec.write_text(f"model: {_MODEL}\nobjective: {{itl: 0.00001}}\n")
+    done = outrider("endpoint", "plan", "-f", str(spec))
+    assert done.code == 2
+    assert "the best is" in done.err and "  next: " in done.err

@@ -8,6 +8,9 @@ import pytest
 from outrider.recipes.library import SHIPPED
 from tests.cli.conftest import Run
 
+FIRST = (SHIPPED / "smollm2.yaml").read_text().partition("\n---")[0] + "\n"
+SAMPLES = Path(__file__).parents[1] / "recipes/samples"
+
 
 def test_recipes_are_listed_and_shown_without_a_controller(outrider: Run) -> None:
     listed = json.loads(outrider("recipe", "list", "--json").out)
@@ -26,7 +29,7 @@ def test_the_shipped_catalog_lints_clean(outrider: Run) -> None:
 
 
 def test_lint_lists_every_problem_with_file_and_line(outrider: Run, tmp_path: Path) -> None:
-    text = (SHIPPED / "smollm2.yaml").read_text()
+    text = FIRST
     bad = tmp_path / "bad.yaml"
     bad.write_text(text.replace("  threads:", "  threds:").replace("version: 1\nmodel", "version: 0\nmodel"))
     (tmp_path / "broken.yaml").write_bytes(b"\xff")
@@ -52,7 +55,7 @@ def test_lint_in_json_is_one_object_that_always_lists_the_findings(outrider: Run
 
 def test_a_warning_exits_with_0(outrider: Run, tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
-    own.write_text((SHIPPED / "smollm2.yaml").read_text())
+    own.write_text(FIRST)
     done = outrider("recipe", "lint", str(own), str(own))
     assert done.code == 0
     assert "1 file checked: no error, 1 warning" in done.out
@@ -62,3 +65,60 @@ def test_a_warning_exits_with_0(outrider: Run, tmp_path: Path) -> None:
 def test_nothing_to_lint_is_said(outrider: Run, tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     assert outrider("recipe", "lint", str(tmp_path / name)).code == 2
+
+
+def test_the_list_says_who_has_tested_what(outrider: Run) -> None:
+    done = outrider("recipe", "list")
+    listed = json.loads(outrider("recipe", "list", "--json").out)
+    statuses = [recipe["provenance"]["status"] for recipe in listed]
+    named = [f"{statuses.count(s)} {s}" for s in ("measured", "published", "estimated", "untested")]
+    assert done.out.endswith(f"{len(listed)} recipes: {', '.join(named)}\n")
+    few = json.loads(outrider("recipe", "list", "--provenance", "measured", "--json").out)
+    assert 0 < len(few) == statuses.count("measured")
+    smol = json.loads(outrider("recipe", "list", "--model", "smollm2-135m", "--json").out)
+    assert {recipe["model"]["id"] for recipe in smol} == {"HuggingFaceTB/SmolLM2-135M-Instruct"}
+    assert outrider("recipe", "list", "--model", "smolm2-135m").code == 3
+    assert "Say one of measured" in outrider("recipe", "list", "--provenance", "good").err
+
+
+def test_an_import_is_linted_and_written_once(outrider: Run, tmp_path: Path) -> None:
+    out = tmp_path / "own.yaml"
+    words = ("recipe", "import", "vllm", str(SAMPLES / "vllm-qwen3.6-27b-fp8.json"))
+    done = outrider(*words, "--output", str(out))
+    assert (done.code, done.err) == (0, "")
+    assert "1 imported" in done.out
+    assert "no place in a recipe: kv_offload_support, meta.badges" in done.out
+    written = out.read_text()
+    assert "id: qwen3-6-27b/vllm-2xh200-fp8" in written
+    assert outrider("recipe", "lint", str(out)).code == 0
+    assert "is there already" in outrider(*words, "--output", str(out)).err
+    assert out.read_text() == written
+
+
+def test_without_an_output_an_import_prints_the_recipe_and_nothing_else(outrider: Run) -> None:
+    done = outrider("recipe", "import", "vllm", str(SAMPLES / "vllm-qwen3.6-27b-fp8.json"))
+    assert done.out.startswith("schema_version: 1\n")
+    assert done.err.startswith("1 imported: 1 published, 0 untested\n")
+    said = json.loads(outrider("recipe", "import", "sglang", str(SAMPLES / "sglang-small.jsx"), "--json").out)
+    assert [recipe["provenance"]["status"] for recipe in said["recipes"]] == ["published", "untested", "untested"]
+    assert "cells.3: it spans several nodes" in said["left_out"]
+
+
+def test_an_import_that_is_no_recipe_writes_nothing(outrider: Run, tmp_path: Path) -> None:
+    data = json.loads((SAMPLES / "vllm-qwen3.6-27b-fp8.json").read_text())
+    data["recommended_command"]["argv"] += ["--anthropic-disabled-thinking-effort", "low"]
+    bad, out = tmp_path / "bad.json", tmp_path / "out.yaml"
+    bad.write_text(json.dumps(data))
+    done = outrider("recipe", "import", "vllm", str(bad), "-o", str(out), "--engine-version", "0.24.0")
+    assert (done.code, out.exists()) == (2, False)
+    assert "known since 0.32.0" in done.err
+    bad.write_text("{")
+    assert "is no JSON" in outrider("recipe", "import", "vllm", str(bad)).err
+    assert "Use https://" in outrider("recipe", "import", "vllm", "http://example.org/x.json").err
+
+
+def test_users_own_recipes_are_searched_first(outrider: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own.yaml").write_text(FIRST.replace("precision: Q4_1", "precision: mine"))
+    monkeypatch.setenv("OUTRIDER_RECIPES", str(tmp_path))
+    shown = json.loads(outrider("recipe", "show", "smollm2-135m-instruct/llamacpp-cpu", "--json").out)
+    assert shown["precision"] == "mine"

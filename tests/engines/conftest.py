@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from outrider.app.server import Launch
+from outrider.app.server import Launch, Server
 from outrider.engines.llamacpp import LlamaCpp
 from outrider.models.weights import Weights
 from tests.models.real import SHA256, smollm
@@ -25,7 +25,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def await_ready(engine: LlamaCpp, limit: float = 60.0) -> float:
+def await_ready(engine: Server, limit: float = 60.0) -> float:
     """Probe until the engine answers, as a runner does; seconds that it took."""
     began = time.monotonic()
     while not engine.probe():

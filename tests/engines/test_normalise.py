@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.engines.normalise import NORMALISERS, EngineMetrics, Sample, llamacpp, samples
+from outrider.engines.normalise import NORMALISERS, EngineMetrics, llamacpp, sglang, vllm
+from outrider.engines.page import Sample, samples
 
 PAGE = """\
 # HELP llamacpp:prompt_tokens_total Number of prompt tokens processed, excluding cached tokens
@@ -22,6 +25,10 @@ llamacpp:spec_decode_num_accepted_tokens_per_pos_total{position="0"} 25
 llamacpp:requests_processing 3
 llamacpp:requests_deferred 2
 """
+RECORDED = Path(__file__).with_name("recorded")
+VLLM_PAGE = (RECORDED / "vllm-0.32.0-metrics.txt").read_text()
+SGLANG_PAGE = (RECORDED / "sglang-0.5.15.post1-metrics.txt").read_text()
+PER_TOKEN = "vllm:request_time_per_output_token_seconds"
 
 
 def test_reads_llamacpp() -> None:
@@ -68,9 +75,66 @@ def test_labels_escapes_and_timestamps() -> None:
     assert samples(page) == [Sample("a", {"x": "1", "y": 'q"\\\n}'}, 2.5), Sample("b", {}, float("inf"))]
 
 
-@given(st.text())
+@given(st.text() | st.lists(st.sampled_from(VLLM_PAGE.splitlines() + SGLANG_PAGE.splitlines())).map("\n".join))
 def test_any_text_is_survived(text: str) -> None:
-    assert isinstance(llamacpp(text), EngineMetrics)
+    for normalise in NORMALISERS.values():
+        found = normalise(text)
+        assert isinstance(found, EngineMetrics)
+        assert found.acceptance_length is None or found.acceptance_length >= 1
+
+
+def test_reads_the_page_of_a_real_vllm() -> None:
+    found = vllm(VLLM_PAGE)
+    assert (found.running, found.waiting, found.preemptions, found.asleep) == (0, 0, 0, False)
+    assert (found.prompt_tokens, found.cached_tokens) == (1238 - 640, 640)
+    assert found.prefix_hit_rate == 640 / 1238
+    assert (found.drafts, found.drafted_tokens, found.accepted_tokens) == (23, 91, 64)
+    assert found.accepted_by_position == (21, 18, 14, 11)
+    assert sum(found.accepted_by_position) == found.accepted_tokens
+    assert found.acceptance_length == 1 + 64 / 23
+    assert found.ttft is not None and found.itl is not None and found.queue is not None
+    assert found.ttft.count == found.queue.count == 10
+    assert found.kv_usage == 0.0
+
+
+def test_the_itl_of_vllm_is_a_tokens_not_a_steps() -> None:
+    itl = vllm(VLLM_PAGE).itl
+    line = next(line for line in VLLM_PAGE.splitlines() if line.startswith(f"{PER_TOKEN}_sum"))
+    assert itl is not None and itl.total == float(line.split()[-1])
+
+
+def test_a_sleeping_vllm() -> None:
+    asleep = VLLM_PAGE.replace('sleep_state="awake"} 1.0', 'sleep_state="awake"} 0.0')
+    assert vllm(asleep).asleep is True
+    assert vllm("").asleep is None
+
+
+def test_the_ranks_of_a_vllm_are_one_engine() -> None:
+    page = (
+        'vllm:num_requests_running{engine="0"} 2\nvllm:num_requests_running{engine="1"} 3\n'
+        'vllm:kv_cache_usage_perc{engine="0"} 0.2\nvllm:kv_cache_usage_perc{engine="1"} 0.4\n'
+    )
+    found = vllm(page)
+    assert found.running == 5
+    assert found.kv_usage == pytest.approx(0.3)
+
+
+def test_reads_a_page_of_sglangs_own_collectors() -> None:
+    found = sglang(SGLANG_PAGE)
+    assert (found.running, found.waiting, found.kv_usage) == (2, 1, 0.25)
+    assert (found.prompt_tokens, found.cached_tokens, found.generated_tokens) == (344, 256, 250)
+    assert found.drafts == 86
+    assert found.acceptance_length == pytest.approx((250 - 3) / 86), "every token but each request's first is a step's"
+    assert found.ttft is not None and found.ttft.count == 3
+    assert found.itl is not None and found.itl.count == 247, "one a token"
+    assert found.queue is not None and found.queue.count == 3
+    assert found.accepted_by_position == () and found.drafted_tokens is None
+
+
+def test_sglang_without_speculation_has_no_acceptance_length() -> None:
+    page = "\n".join(line for line in SGLANG_PAGE.splitlines() if "spec_verify_calls" not in line)
+    assert sglang(page).acceptance_length is None
+    assert sglang(page.replace("sglang:cached_tokens_total{", "sglang:other{")).cached_tokens == 0
 
 
 @pytest.mark.parametrize("position", ["", "x", "-1"])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from outrider.app import uv
 from tests.matrix.bad_files import write_bad_files
 from tests.matrix.house import House, close_house, open_house
 
@@ -20,6 +22,14 @@ def house_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     write_bad_files(house.files)
     yield house
     close_house(house)
+
+
+@pytest.fixture(scope="session")
+def uv_directory(weights_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for the PATH that has uv and nothing else; the house has no index to fetch it from."""
+    directory = tmp_path_factory.mktemp("uv")
+    (directory / "uv").symlink_to(uv.find(weights_cache, {"PATH": ""}, lambda _: None).path)
+    return directory
 
 
 @pytest.fixture

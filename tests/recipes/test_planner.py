@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from outrider.engines.llamacpp import LlamaCpp
-from outrider.errors import InvalidInput, InvalidRecipe, InvalidSpec, RecipeNotFound, UnknownModel
+from outrider.engines.sglang import SGLang
+from outrider.engines.vllm import VLLM
+from outrider.errors import InvalidInput, InvalidRecipe, InvalidSpec, ObjectiveUnreachable, RecipeNotFound, UnknownModel
 from outrider.recipes.explain import Line, explain
-from outrider.recipes.flags import LLAMACPP_ARGUMENTS
+from outrider.recipes.flags import LLAMACPP_ARGUMENTS, SGLANG_ARGUMENTS, VLLM_ARGUMENTS, FlagKind
 from outrider.recipes.library import SHIPPED, load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
@@ -35,10 +37,10 @@ def test_a_plan_survives_json() -> None:
 
 
 def test_every_choice_has_a_reason_and_is_explained() -> None:
-    made = planned(regions={"routing": "eu"}, resources={"gpu": "H200", "cpu": 0.5})
+    made = planned(regions={"routing": "eu"}, resources={"cpu": 0.5})
     assert all(decision.reason for decision in made.decisions)
     assert all(flag.reason for flag in made.flags)
-    assert {ignored.field for ignored in made.ignored} == {"regions.routing", "resources.gpu", "resources.cpu"}
+    assert {ignored.field for ignored in made.ignored} == {"regions.routing", "resources.cpu"}
     assert all(ignored.reason for ignored in made.ignored)
     text = "\n".join(_texts(explain(made)))
     for decision in made.decisions:
@@ -91,7 +93,7 @@ def test_what_does_not_fit_says_how_much_is_missing() -> None:
         planned(small)
 
 
-@pytest.mark.parametrize("spec", [{"engine": "vllm"}, {"drafter": "ngram"}])
+@pytest.mark.parametrize("spec", [{"engine": "sglang"}, {"drafter": "ngram"}])
 def test_what_no_recipe_can_do_is_refused_with_the_reason(spec: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
         planned(**spec)
@@ -158,9 +160,10 @@ def test_the_objective_decides_the_target_by_the_curve() -> None:
     tight = planned(objective={"ttft": bound * 1.01})
     assert tight.server.target_concurrency == curve[0].concurrency
     assert tight.expected == curve[0]
-    impossible = planned(objective={"ttft": 0.001})
-    assert [i.field for i in impossible.ignored] == ["objective.ttft"]
-    assert "lightest" in impossible.ignored[0].reason
+    with pytest.raises(ObjectiveUnreachable, match="lightest") as caught:
+        planned(objective={"ttft": 0.001})
+    assert caught.value.details["best"]["ttft"] == curve[0].ttft_p50
+    assert caught.value.details["recipe"] == "smollm2-135m-instruct/llamacpp-cpu"
 
 
 def test_weights_of_the_user_replace_the_sources_and_are_not_pinned() -> None:
@@ -185,6 +188,9 @@ def test_measured_needs_its_evidence(tmp_path: Path) -> None:
         load_catalog([tmp_path])
 
 
-def test_flags_are_the_engines_arguments() -> None:
-    own = set(inspect.signature(LlamaCpp.__init__).parameters) - {"self", "weights", "environment", "warm_up", "extra"}
-    assert set(LLAMACPP_ARGUMENTS) == own
+@pytest.mark.parametrize(
+    ("engine", "flags"), [(LlamaCpp, LLAMACPP_ARGUMENTS), (VLLM, VLLM_ARGUMENTS), (SGLang, SGLANG_ARGUMENTS)]
+)
+def test_flags_are_the_engines_arguments(engine: type, flags: dict[str, FlagKind]) -> None:
+    apart = {"self", "weights", "environment", "warm_up", "extra", "speculation", "arguments"}
+    assert set(flags) == set(inspect.signature(engine).parameters) - apart

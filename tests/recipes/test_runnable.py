@@ -44,6 +44,14 @@ def test_what_runs_says_what_it_takes(recipe: Recipe) -> None:
     assert "(512 available now)" in _one(recipe, available_bytes=GIB // 2).reason
 
 
+def test_recipes_for_gpus_are_told_apart_where_there_are_none(recipe: Recipe) -> None:
+    gpu = _changed(recipe, hardware={"kind": "gpu", "gpu": "H200", "min_memory_bytes": 0})
+    assert _one(gpu).lacks_all_gpus
+    small = Gpu(name="NVIDIA L4", memory_bytes=24 * GIB)
+    assert not _one(gpu, CPU.model_copy(update={"gpus": (small,)})).lacks_all_gpus
+    assert not _one(recipe).lacks_all_gpus
+
+
 def test_an_engine_that_is_not_there(recipe: Recipe) -> None:
     verdict = _one(recipe, CPU.model_copy(update={"engines": {}}))
     assert not verdict.runnable

@@ -1,8 +1,19 @@
 """``Environment``: the Python an engine runs in.
 
-Without packages it is Outrider's own interpreter. With packages it is a virtual environment of its own,
+Without packages it is Outrider's own interpreter. With packages it is a virtual environment of its own, built with uv,
 content-addressed under ``OUTRIDER_CACHE/environments/DIGEST`` and shared by every revision that asks for the same. The
 runner builds it, on the node, in the stage ``preparing``.
+
+An environment's digest is SHA-256 over what decides which files are installed:
+
+- the ABI of its Python (``cpython-311-x86_64-linux-gnu``: implementation, version, processor, C library);
+- the requirements, in any order;
+- the text of every patch, in its order;
+- the lines of the constraint files of pip and uv here, since they bound the versions of everything else;
+- the number of the builder below, which counts up whenever it starts to build something else.
+
+Not in it: variables (they are the process's), indexes and directories of wheels (they say where from, not what, and may
+hold passwords), and the day: what was resolved once stays, and ``environment.json`` says which versions that were.
 """
 
 from __future__ import annotations
@@ -14,13 +25,22 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
+from outrider.app import patching, uv
+from outrider.app.pip_settings import constraints, pip_settings, uv_flags, uv_variables
 from outrider.app.server import Progress, Report
-from outrider.errors import EnvironmentFailed, InvalidSource
+from outrider.errors import DiskFull, EnvironmentFailed, InvalidSource
+from outrider.spec.home import Home
 
 _COMPLETE = "environment.json"
+_BUILDER = 1
+_FOREIGN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "UV_PYTHON", "UV_PROJECT_ENVIRONMENT")
+"""Variables that would mix another Python's packages into this one."""
 
 
 class Environment:
@@ -30,7 +50,11 @@ class Environment:
         python: ``"3.11"`` or the path of an interpreter; None: the one Outrider runs in.
         packages: pip requirements, best pinned; empty: nothing is built.
         env: variables the engine's process gets.
-        patches: unified diffs (text), applied in order onto the installed packages (``patch -p1`` in site-packages).
+        patches: unified diffs, applied in order onto the installed packages (``patch -p1`` in site-packages): the text
+            of one, or ``outrider:NAME`` for one that ships with Outrider.
+
+    Raises:
+        InvalidSource: patches without packages, or an unknown ``outrider:NAME``.
     """
 
     def __init__(
@@ -48,66 +72,127 @@ class Environment:
         self.python = python
         self.packages = tuple(packages)
         self.env = dict(env or {})
-        self.patches = tuple(patches)
+        self.patches = tuple(patching.read(patch, number) for number, patch in enumerate(patches, 1))
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """SHA-256 over what decides the installed files; variables do not."""
-        content = {"python": self.python or sys.version, "packages": self.packages, "patches": self.patches}
+        """SHA-256, hex, over what decides the installed files (see above). Raises EnvironmentFailed: no such Python."""
+        content = {
+            "builder": _BUILDER,
+            "abi": _abi(self.python),
+            "packages": sorted(" ".join(requirement.split()) for requirement in self.packages),
+            "patches": [patch.sha256 for patch in self.patches],
+            "constraints": constraints(self._uv_variables, os.environ),
+        }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     @property
     def interpreter(self) -> Path:
         """The interpreter that the engine's command line starts with. It exists after :meth:`prepare`."""
-        return self._directory / "bin/python" if self.packages else _base_interpreter(self.python)
+        return self.directory / "bin/python" if self.packages else _base_interpreter(self.python)
 
     @property
-    def _directory(self) -> Path:
-        cache = os.environ.get("OUTRIDER_CACHE") or Path.home() / ".cache/outrider"
-        return Path(cache).expanduser() / "environments" / self.digest[:32]
+    def directory(self) -> Path:
+        """Where it lies, or will lie. Without packages there is none."""
+        return Home.from_environment().cache / "environments" / self.digest[:32]
+
+    @property
+    def lock(self) -> tuple[str, ...]:
+        """``name==version`` of everything installed, by name; empty before :meth:`prepare` and without packages."""
+        try:
+            return tuple(json.loads((self.directory / _COMPLETE).read_text())["lock"]) if self.packages else ()
+        except OSError:
+            return ()
 
     def describe(self) -> dict[str, object]:
-        """JSON-serialisable form for ``--describe``."""
-        return {"python": self.python, "packages": list(self.packages), "env": self.env, "digest": self.digest}
+        """JSON-serialisable form for ``--describe``; no digest, since that is the node's to say."""
+        patches = [{"name": patch.name, "sha256": patch.sha256} for patch in self.patches]
+        return {"python": self.python, "packages": list(self.packages), "env": self.env, "patches": patches}
 
     def prepare(self, report: Report) -> None:
         """Build the environment unless it is there. Two replicas that ask at once build it once.
 
+        It is built beside its place and renamed, so that it is there whole or not at all.
+
         Raises:
-            EnvironmentFailed: no such Python, or pip could not install; the half-built directory is removed.
+            EnvironmentFailed: no such Python, no uv, what uv said, or a patch that does not fit.
+            DiskFull: no space is left for it.
         """
         if not self.packages:
             _base_interpreter(self.python)
             return
-        directory = self._directory
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with Path(f"{directory}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if (directory / _COMPLETE).exists():
+        if self._is_there():
+            return
+        self.directory.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(Path(f"{self.directory}.lock"), report):
+            if self._is_there():
                 return
-            shutil.rmtree(directory, ignore_errors=True)
+            building = self.directory.with_name(f"{self.directory.name}.building")
+            for leftover in (building, self.directory):
+                shutil.rmtree(leftover, ignore_errors=True)
             try:
-                self._build(directory, report)
-            except BaseException:
-                shutil.rmtree(directory, ignore_errors=True)
-                raise
+                self._build(building, report)
+                building.rename(self.directory)
+            except OSError as error:
+                raise DiskFull(
+                    "Could not write the environment",
+                    why=str(error),
+                    remedy="Free some, or set OUTRIDER_CACHE elsewhere.",
+                ) from error
+            finally:
+                shutil.rmtree(building, ignore_errors=True)
+
+    def _is_there(self) -> bool:
+        # The interpreter is a link to the Python it was made from, which may have gone since.
+        return (self.directory / _COMPLETE).exists() and self.interpreter.exists()
 
     def _build(self, directory: Path, report: Report) -> None:
+        builder = uv.find(Home.from_environment().cache, self._build_environ(), report)
+        python = str(directory / "bin/python")
         base = _base_interpreter(self.python)
         report(Progress(f"environment: creating from {base.name}"))
-        _run([str(base), "-m", "venv", str(directory)], "create a virtual environment")
-        python = str(directory / "bin/python")
+        argv = [
+            "venv",
+            "--quiet",
+            "--no-config",
+            "--no-project",
+            "--relocatable",
+            "--python",
+            str(base),
+            str(directory),
+        ]
+        builder.run(argv, purpose="create the environment", report=report)
         report(Progress(f"environment: installing {', '.join(self.packages)}"))
-        _run([python, "-m", "pip", "install", "--quiet", *self.packages], "install its packages")
-        site = _run(
-            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], "find its packages"
-        ).strip()
+        builder.run(
+            ["pip", "install", "--python", python, *uv_flags(pip_settings()), "--requirements", "-"],
+            purpose=f"install {', '.join(self.packages)}",
+            report=report,
+            standard_input="\n".join(self.packages),
+        )
+        (site,) = directory.glob("lib/python*/site-packages")
         for number, patch in enumerate(self.patches, 1):
             report(Progress(f"environment: patch {number} of {len(self.patches)}"))
-            _run(["patch", "-p1", "--forward", "--batch", "-d", site], f"apply patch {number}", stdin=patch)
-        lock = _run([python, "-m", "pip", "freeze"], "list its packages").splitlines()
-        digests = [hashlib.sha256(patch.encode()).hexdigest() for patch in self.patches]
-        (directory / _COMPLETE).write_text(json.dumps({"lock": lock, "patches": digests}, indent=1))
+            patch.apply(site)
+        lock = builder.run(["pip", "freeze", "--python", python], purpose="list its packages", report=report)
+        record = {
+            "abi": _abi(self.python),
+            "packages": self.packages,
+            "constraints": constraints(self._uv_variables, os.environ),
+            "lock": lock.split("\n")[:-1],
+            "patches": [{"name": patch.name, "sha256": patch.sha256} for patch in self.patches],
+        }
+        (directory / _COMPLETE).write_text(json.dumps(record, indent=1))
+
+    def _build_environ(self) -> dict[str, str]:
+        environ = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
+        own = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
+        # In the same file system as the environments, whose files are then links into it: wheels are unpacked once.
+        environ.setdefault("UV_CACHE_DIR", str(Home.from_environment().cache / "uv"))
+        return environ | self._uv_variables | own
+
+    @cached_property
+    def _uv_variables(self) -> dict[str, str]:
+        return uv_variables(pip_settings(), os.environ)
 
 
 def _base_interpreter(python: str | None) -> Path:
@@ -123,16 +208,27 @@ def _base_interpreter(python: str | None) -> Path:
     return Path(found)
 
 
-def _run(argv: list[str], purpose: str, *, stdin: str | None = None) -> str:
+def _abi(python: str | None) -> str:
+    base = _base_interpreter(python)
+    if base == Path(sys.executable):
+        return str(sysconfig.get_config_var("SOABI"))
+    code = "import sysconfig; print(sysconfig.get_config_var('SOABI'))"
     try:
-        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
+        done = subprocess.run([base, "-I", "-c", code], capture_output=True, text=True, check=False)
     except OSError as error:
-        raise EnvironmentFailed(f"Could not {purpose}", why=str(error), remedy=f"Install {argv[0]}.") from error
+        raise EnvironmentFailed(f"{base} cannot be run", why=error.strerror, remedy="Name a Python.") from error
     if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines()
-        raise EnvironmentFailed(
-            f"Could not {purpose} of the environment" if purpose.startswith("create") else f"Could not {purpose}",
-            why=next((line for line in reversed(lines) if "ERROR" in line or "error" in line), "".join(lines[-1:])),
-            remedy="Correct Environment(packages=…, patches=…) in serve.py.",
-        )
-    return done.stdout
+        raise EnvironmentFailed(f"{base} is no Python", why=done.stderr.strip()[-200:] or None, remedy="Name a Python.")
+    return done.stdout.strip()
+
+
+@contextmanager
+def _locked(path: Path, report: Report) -> Iterator[None]:
+    """One builder at a time; a second one says that it waits. The kernel frees the lock of a builder that dies."""
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report(Progress("environment: another replica is building it"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

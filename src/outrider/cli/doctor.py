@@ -104,10 +104,14 @@ def _recipes(recipes: Sequence[Verdict], invalid: InvalidRecipe | None) -> Findi
 
 def _show_recipes(recipes: Sequence[Verdict]) -> None:
     say("What this machine can run", "bold")
-    width = max((len(verdict.recipe) for verdict in recipes), default=0)
-    for verdict in recipes:
+    shown = [verdict for verdict in recipes if not verdict.lacks_all_gpus]
+    width = max((len(verdict.recipe) for verdict in shown), default=0)
+    for verdict in shown:
         word = "runs" if verdict.runnable else "no"
         _row(word, verdict.recipe, width, verdict.reason, "", verdict.fix)
+    if lacking := len(recipes) - len(shown):
+        name, needs = f"{lacking} more", "they need NVIDIA GPUs, and this machine has none"
+        _row("no", name, width, needs, "", "See what they need: outrider recipe list")
 
 
 def _show_findings(findings: Sequence[Finding]) -> None:

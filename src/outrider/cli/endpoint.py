@@ -10,6 +10,7 @@ import typer
 
 from outrider.cli import applying, explaining, inspecting
 from outrider.cli.candidates import endpoint_names, model_ids, recipe_ids
+from outrider.cli.consent import ask_if_untested
 from outrider.cli.removing import remove, remove_failed
 from outrider.cli.terminal import console, say, show_json
 from outrider.cli.up import start_if_needed
@@ -70,9 +71,13 @@ def create(
     wait: Annotated[bool, typer.Option(help="Wait until it serves.")] = True,
     keep: Annotated[bool, typer.Option(help="Keep the endpoint if it fails to start.")] = False,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait.")] = 3600.0,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, even where the recipe is untested.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make an endpoint and wait until it serves. Starts `outrider up` where nothing runs."""
+    """Make an endpoint and wait until it serves. Starts `outrider up` where nothing runs.
+
+    Asks where nobody has tested the recipe on its hardware; without a terminal that is refused, unless with --yes.
+    """
     spec = _spec(file, model=model, name=name, task=task, engine=engine, recipe=recipe, weights=weights,
                  drafter=drafter, gpu=gpu, cpu=cpu, memory=memory, min_replicas=min_replicas, sets=sets or [],
                  unauthenticated=unauthenticated)  # fmt: skip
@@ -81,6 +86,8 @@ def create(
     label = parse(spec).label
     with Client() as client:
         start_if_needed(client, quiet=as_json)
+        if not yes:
+            ask_if_untested(client.plan(spec), ask=not as_json)
         view = client.put(label, spec, create=True)
         if wait:
             view = _await(client, view, timeout=timeout, keep=keep, quiet=as_json)
@@ -107,6 +114,9 @@ def plan(
     memory: Memory = None,
     min_replicas: MinReplicas = None,
     sets: Sets = None,
+    everything: Annotated[
+        bool, typer.Option("--explain", help="Show all that was considered, its memory and its speed.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Explain what would run, and why. Changes nothing, starts nothing."""
@@ -117,7 +127,7 @@ def plan(
     if as_json:
         show_json(made.model_dump(mode="json"))
     else:
-        explaining.show_plan(made)
+        explaining.show_plan(made, everything=everything)
 
 
 @app.command()

@@ -39,9 +39,9 @@ def plan_here(endpoint: Endpoint) -> Plan:
     return plan(endpoint, discover(Home.from_environment()), load_catalog(), facts_of_spec(endpoint))
 
 
-def show_plan(plan: Plan) -> None:
-    """Print the decision as a tree."""
-    line = explain(plan)
+def show_plan(plan: Plan, *, everything: bool = False) -> None:
+    """Print the decision as a tree; ``everything``: with all that was considered."""
+    line = explain(plan, everything=everything)
     if not console.is_terminal:
         _indented(line, 0)
         return

@@ -25,7 +25,7 @@ _COMMANDS = {
     "endpoint": ("outrider.cli.endpoint", "app", "Make, see, change and remove endpoints."),
     "deploy": ("outrider.cli.deploy", "deploy", "Deploy a serve.py as the next revision of its endpoint."),
     "bench": ("outrider.cli.bench", "bench", "Measure an endpoint, or any OpenAI server, under load."),
-    "recipe": ("outrider.cli.recipe", "app", "See and check the recipes that endpoints are planned from."),
+    "recipe": ("outrider.cli.recipe", "app", "See, check and import the recipes of endpoints."),
     "model": ("outrider.cli.model", "app", "See, fetch, check and remove weights."),
     "key": ("outrider.cli.key", "app", "Make, list and revoke API keys."),
     "doctor": ("outrider.cli.doctor", "doctor", "Say what this machine can run, and why not more."),

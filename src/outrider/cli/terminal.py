@@ -67,9 +67,9 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: 
             say("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def coloured(text: str) -> Text:
-    """A state word in its colour; other text as it is."""
-    return Text(clean(text), _COLOURS.get(text, ""))
+def coloured(word: str, text: str | None = None) -> Text:
+    """A state word in its colour, or ``text`` in the colour of a state word; other text as it is."""
+    return Text(clean(word if text is None else text), _COLOURS.get(word, ""))
 
 
 def moment(milliseconds: int | None) -> str:

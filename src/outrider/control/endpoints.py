@@ -14,7 +14,15 @@ from outrider.control import events
 from outrider.control.controller import Controller
 from outrider.control.describing import describe_source, digest
 from outrider.control.events import Recorder
-from outrider.errors import Conflict, EndpointNotFound, InvalidSource, ReplicaNotFound, RevisionNotFound, SourceEdited
+from outrider.errors import (
+    Conflict,
+    EndpointNotFound,
+    InvalidInput,
+    InvalidSource,
+    ReplicaNotFound,
+    RevisionNotFound,
+    SourceEdited,
+)
 from outrider.recipes.library import load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
@@ -113,6 +121,13 @@ class EndpointService:
     ) -> _Candidate:
         spec = spec.model_copy(update={"name": check_name(name)})
         made = self.plan(spec)
+        if made.obstacles:
+            raise InvalidInput(
+                f"{name} cannot start on this machine",
+                why="; ".join(made.obstacles),
+                remedy="Leave resources.gpu out, or plan only: outrider endpoint plan",
+                details={"obstacles": list(made.obstacles)},
+            )
         source = render(made, version=__version__)
         declaration = describe_source(source)
         existing = self._find(name)

@@ -5,7 +5,6 @@ The data is ``builds.yaml`` beside this file; ``docs/support.md`` is made from i
 
 from __future__ import annotations
 
-import importlib.util
 import platform as this_platform
 import sys
 from collections.abc import Sequence
@@ -60,15 +59,10 @@ class Build:
 
     @property
     def status(self) -> str:
-        """``tested here: TARGET``, ``generated only``, or that this version has no class for the engine."""
+        """``tested here: TARGET``, or ``generated only``."""
         if self.tested:
             return f"tested here: `{self.tested}`"
-        return "generated only" if self.known else "not in this version"
-
-    @property
-    def known(self) -> bool:
-        """Whether this version of Outrider has a class for the engine."""
-        return importlib.util.find_spec(f"outrider.engines.{self.engine}") is not None
+        return "generated only"
 
 
 @cache
@@ -111,7 +105,6 @@ def page() -> str:
         "- *tested here*: the make target named runs this very wheel, with a real model.",
         "- *generated only*: Outrider writes the configuration; no test here starts it (it needs a GPU or another",
         "  processor).",
-        "- *not in this version*: recipes may name it, and `outrider endpoint plan` says that it is not run yet.",
         "",
         "Every wheel is pinned by SHA-256, and `outrider doctor` compares the installed version with the pinned one.",
         "",

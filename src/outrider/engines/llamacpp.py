@@ -13,18 +13,18 @@ from typing import Any
 from outrider.app.server import Launch, Progress, Report, Weights
 from outrider.engines import warmup
 from outrider.engines.base import EngineEnvironment
+from outrider.engines.child import EngineChild, port_taken
 from outrider.engines.llamacpp_flags import FLASH_ATTENTION, POOLING, encoded, member
 from outrider.engines.llamacpp_serve import PORT_TAKEN
-from outrider.engines.probes import EngineAddress, lists_model
-from outrider.engines.process import EngineProcess, engine_variables
+from outrider.engines.probes import EngineAddress
+from outrider.engines.process import engine_variables
 from outrider.errors import EngineMissing, InvalidInput, PortTaken, ReplicaFailed
 
 _SCRIPT = Path(__file__).with_name("llamacpp_serve.py")
 _PACKAGE = "xllamacpp"
-_LOG_LINES = 200
 
 
-class LlamaCpp:
+class LlamaCpp(EngineChild):
     """A llama.cpp server for one GGUF file.
 
     Args:
@@ -52,6 +52,7 @@ class LlamaCpp:
     """
 
     name = "llamacpp"
+    title = "llama.cpp"
 
     def __init__(
         self,
@@ -70,6 +71,7 @@ class LlamaCpp:
         warm_up: Sequence[Mapping[str, Any]] | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
+        super().__init__()
         self.weights = weights
         self.environment = environment
         self.threads = _at_least(1, threads=threads)
@@ -89,9 +91,6 @@ class LlamaCpp:
         self._encoded = encoded(self.extra)
         self._flash = member(FLASH_ATTENTION, flash_attention, name="flash_attention")
         self._file: Path | None = None
-        self._process: EngineProcess | None = None
-        self._address: EngineAddress | None = None
-        self._served = ""
 
     def version(self) -> str | None:
         """Version of ``xllamacpp`` in the environment; None: not installed there."""
@@ -128,9 +127,7 @@ class LlamaCpp:
             os.fchmod(descriptor, 0o600)
             json.dump({"params": self.parameters(launch)}, file)
         argv = [str(self._interpreter), str(_SCRIPT), str(config)]
-        self._served = launch.name
-        self._address = EngineAddress(f"http://{launch.host}:{launch.port}", launch.key)
-        self._process = EngineProcess(argv, env=self._variables(launch.env), log=launch.log)
+        self._begin(argv, env=self._variables(launch.env), launch=launch)
 
     def parameters(self, launch: Launch) -> dict[str, Any]:
         """llama.cpp's parameters by their own names, as the child reads them."""
@@ -164,44 +161,6 @@ class LlamaCpp:
         return params | self._encoded
 
     @property
-    def pid(self) -> int | None:
-        """The child's pid, or None before :meth:`start`."""
-        return self._process.pid if self._process else None
-
-    def poll(self) -> int | None:
-        """The child's exit code (negative: signal), or None while it runs or before it was started."""
-        return self._process.poll() if self._process else None
-
-    def probe(self) -> bool:
-        """Port open, key taken, model listed under the endpoint's name.
-
-        Raises:
-            PortTaken: the child ended because somebody else listens on its port.
-            ReplicaFailed: the child ended; ``details["log"]`` has its last lines.
-        """
-        if self._process is None or self._address is None:
-            return False
-        code = self._process.poll()
-        if code is not None:
-            raise self._ended(code, self._process.last_lines(_LOG_LINES), self._address)
-        return lists_model(self._address, self._served)
-
-    def warm_up(self, report: Report) -> None:
-        """One real completion and one JSON-schema completion (and an embedding). Raises ReplicaFailed."""
-        if self._address is not None:
-            warmup.run(self._address, self._served, self.payloads, report)
-
-    def stop(self, grace: float) -> None:
-        """End the child: it finishes the requests in flight, for ``grace`` seconds at most."""
-        if self._process is not None:
-            self._process.stop(grace)
-
-    @property
-    def metrics_url(self) -> str | None:
-        """Prometheus text (:func:`outrider.engines.normalise.llamacpp` reads it); asks for the engine's key."""
-        return f"{self._address.url}/metrics" if self._address else None
-
-    @property
     def _interpreter(self) -> Path:
         return self.environment.interpreter if self.environment else Path(sys.executable)
 
@@ -231,19 +190,8 @@ class LlamaCpp:
             remedy="Install it with: pip install 'outrider[cpu]'",
         )
 
-    @staticmethod
-    def _ended(code: int, log: list[str], address: EngineAddress) -> PortTaken | ReplicaFailed:
-        if code == PORT_TAKEN:
-            return PortTaken(
-                f"The engine cannot listen on {address.url.removeprefix('http://')}",
-                why="another process listens there",
-                remedy="Leave port out of @app.server() for a free one.",
-            )
-        cause = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-        said = next((line for line in reversed(log) if line.strip()), None)
-        return ReplicaFailed(
-            f"llama.cpp ended ({cause})", why=said, remedy="See the engine's log.", details={"code": code, "log": log}
-        )
+    def _ended(self, code: int, log: list[str], address: EngineAddress) -> PortTaken | ReplicaFailed:
+        return port_taken(address) if code == PORT_TAKEN else super()._ended(code, log, address)
 
 
 def _at_least(least: int, **named: int) -> int:

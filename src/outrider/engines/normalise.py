@@ -1,24 +1,17 @@
-"""Engines' metrics pages, turned into one shape: pure functions from Prometheus text to :class:`EngineMetrics`."""
+"""Engines' metrics pages, turned into one shape: pure functions from Prometheus text to :class:`EngineMetrics`.
+
+Sources: llama.cpp ``tools/server/README.md``; vLLM ``vllm/v1/metrics/loggers.py``,
+``vllm/v1/spec_decode/metrics.py`` (0.24.0, 0.32.0); SGLang
+``sglang/srt/observability/metrics_collector.py`` (0.5.15.post1, 0.5.23).
+"""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-_SAMPLE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+-?\d+)?\s*")
-_LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"')
-_ESCAPES = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One line of Prometheus text."""
-
-    name: str
-    labels: Mapping[str, str]
-    value: float
+from outrider.engines.page import Page
+from outrider.metrics.distribution import Distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +31,11 @@ class EngineMetrics:
         drafted_tokens: tokens that drafters proposed.
         accepted_tokens: proposed tokens that the target accepted, the bonus token *not* included.
         accepted_by_position: of those, how many at each position of the draft.
+        ttft: time to the first token, a request.
+        itl: time a token after the first, a token or (vLLM) a request's mean.
+        queue: time in the engine's own queue, a request.
+        preemptions: requests that lost their place to others and were computed anew.
+        asleep: whether the engine gave its memory back until it is woken.
     """
 
     running: int | None = None
@@ -52,6 +50,11 @@ class EngineMetrics:
     drafted_tokens: int | None = None
     accepted_tokens: int | None = None
     accepted_by_position: tuple[int, ...] = ()
+    ttft: Distribution | None = None
+    itl: Distribution | None = None
+    queue: Distribution | None = None
+    preemptions: int | None = None
+    asleep: bool | None = None
 
     @property
     def acceptance_length(self) -> float | None:
@@ -59,6 +62,14 @@ class EngineMetrics:
         if not self.drafts or self.accepted_tokens is None:
             return None
         return 1.0 + self.accepted_tokens / self.drafts
+
+    @property
+    def prefix_hit_rate(self) -> float | None:
+        """Share of all prompt tokens since the start that a cache held; None: unknown, or no prompt yet."""
+        if self.prompt_tokens is None or self.cached_tokens is None:
+            return None
+        every = self.prompt_tokens + self.cached_tokens
+        return self.cached_tokens / every if every else None
 
     def since(self, earlier: EngineMetrics) -> float | None:
         """τ of the steps between two pages of one engine; None: no step, or it restarted meanwhile."""
@@ -69,58 +80,88 @@ class EngineMetrics:
         return 1.0 + accepted / steps if steps > 0 and accepted >= 0 else None
 
 
-def samples(text: str) -> list[Sample]:
-    """The samples of a page in the Prometheus text format; what is none (comments, junk) is passed over."""
-    found = []
-    for line in text.splitlines():
-        match = None if line.startswith("#") else _SAMPLE.fullmatch(line)
-        if match is None:
-            continue
-        try:
-            value = float(match["value"])
-        except ValueError:
-            continue
-        labels = {label["name"]: _unescape(label["value"]) for label in _LABEL.finditer(match["labels"] or "")}
-        found.append(Sample(match["name"], labels, value))
-    return found
-
-
 def llamacpp(text: str) -> EngineMetrics:
-    """llama.cpp's page (``llamacpp:…``). It has no KV usage and no label for the model: a process serves one."""
-    page = samples(text)
-    values = {sample.name: sample.value for sample in page if not sample.labels}
-
-    def count(name: str) -> int | None:
-        value = values.get(f"llamacpp:{name}")
-        return int(value) if value is not None and math.isfinite(value) else None
-
+    """llama.cpp's page (``llamacpp:…``). It has no KV usage, no histogram and no label for the model."""
+    page = Page(text, "llamacpp:")
     return EngineMetrics(
-        running=count("requests_processing"),
-        waiting=count("requests_deferred"),
-        prompt_tokens=count("prompt_tokens_total"),
-        cached_tokens=count("prompt_tokens_cached_total"),
-        generated_tokens=count("tokens_predicted_total"),
-        prompt_seconds=values.get("llamacpp:prompt_seconds_total"),
-        generation_seconds=values.get("llamacpp:tokens_predicted_seconds_total"),
-        drafts=count("spec_decode_num_drafts_total"),
-        drafted_tokens=count("spec_decode_num_draft_tokens_total"),
-        accepted_tokens=count("spec_decode_num_accepted_tokens_total"),
-        accepted_by_position=_by_position(page, "llamacpp:spec_decode_num_accepted_tokens_per_pos_total"),
+        running=page.count("requests_processing"),
+        waiting=page.count("requests_deferred"),
+        prompt_tokens=page.count("prompt_tokens_total"),
+        cached_tokens=page.count("prompt_tokens_cached_total"),
+        generated_tokens=page.count("tokens_predicted_total"),
+        prompt_seconds=page.total("prompt_seconds_total"),
+        generation_seconds=page.total("tokens_predicted_seconds_total"),
+        drafts=page.count("spec_decode_num_drafts_total"),
+        drafted_tokens=page.count("spec_decode_num_draft_tokens_total"),
+        accepted_tokens=page.count("spec_decode_num_accepted_tokens_total"),
+        accepted_by_position=page.by_position("spec_decode_num_accepted_tokens_per_pos_total"),
     )
 
 
-NORMALISERS: Mapping[str, Callable[[str], EngineMetrics]] = {"llamacpp": llamacpp}
+def vllm(text: str) -> EngineMetrics:
+    """vLLM's page (``vllm:…``).
+
+    ITL comes from ``request_time_per_output_token_seconds``: ``inter_token_latency_seconds`` is a *step's* time, which
+    grows with speculation while a token's falls. ``prompt_tokens_total`` counts cached tokens too, so they are
+    subtracted.
+    """
+    page = Page(text, "vllm:")
+    prompt, cached = page.count("prompt_tokens_total"), page.count("prompt_tokens_cached_total")
+    if cached is None:
+        cached = page.count("prefix_cache_hits_total")
+    awake = page.mean("engine_sleep_state", sleep_state="awake")
+    return EngineMetrics(
+        running=page.count("num_requests_running"),
+        waiting=page.count("num_requests_waiting"),
+        prompt_tokens=None if prompt is None else max(0, prompt - (cached or 0)),
+        cached_tokens=cached,
+        generated_tokens=page.count("generation_tokens_total"),
+        prompt_seconds=page.total("request_prefill_time_seconds_sum"),
+        generation_seconds=page.total("request_decode_time_seconds_sum"),
+        kv_usage=page.mean("kv_cache_usage_perc"),
+        drafts=page.count("spec_decode_num_drafts_total"),
+        drafted_tokens=page.count("spec_decode_num_draft_tokens_total"),
+        accepted_tokens=page.count("spec_decode_num_accepted_tokens_total"),
+        accepted_by_position=page.by_position("spec_decode_num_accepted_tokens_per_pos_total"),
+        ttft=page.distribution("time_to_first_token_seconds"),
+        itl=page.distribution("request_time_per_output_token_seconds"),
+        queue=page.distribution("request_queue_time_seconds"),
+        preemptions=page.count("num_preemptions_total"),
+        asleep=None if awake is None else awake < 1,
+    )
+
+
+def sglang(text: str) -> EngineMetrics:
+    """SGLang's page (``sglang:…``); totals are of finished requests.
+
+    It counts verification steps but not accepted tokens. A request's first token comes from its prefill, every other
+    from a step, which commits what was accepted and one bonus token: accepted = generated − requests − steps. Its ITL
+    is a token's already. How many tokens were drafted, and at which position they were accepted, it does not say.
+    """
+    page = Page(text, "sglang:")
+    prompt, cached = page.count("prompt_tokens_total"), page.count("cached_tokens_total")
+    generated, steps = page.count("generation_tokens_total"), page.count("spec_verify_calls_total")
+    requests = page.count("num_requests_total")
+    accepted = None
+    if steps and generated is not None and requests is not None:
+        accepted = max(0, generated - requests - steps)
+    if prompt is not None and cached is None:
+        cached = 0  # the counter of cached tokens appears with the first of them
+    return EngineMetrics(
+        running=page.count("num_running_reqs"),
+        waiting=page.count("num_queue_reqs"),
+        prompt_tokens=None if prompt is None else max(0, prompt - (cached or 0)),
+        cached_tokens=cached,
+        generated_tokens=generated,
+        kv_usage=page.mean("token_usage"),
+        drafts=steps,
+        accepted_tokens=accepted,
+        ttft=page.distribution("time_to_first_token_seconds"),
+        itl=page.distribution("inter_token_latency_seconds"),
+        queue=page.distribution("queue_time_seconds"),
+        preemptions=page.count("num_retracted_requests_total"),
+    )
+
+
+NORMALISERS: Mapping[str, Callable[[str], EngineMetrics]] = {"llamacpp": llamacpp, "vllm": vllm, "sglang": sglang}
 """By engine name."""
-
-
-def _by_position(page: list[Sample], name: str) -> tuple[int, ...]:
-    found = {}
-    for sample in page:
-        position = sample.labels.get("position", "")
-        if sample.name == name and position.isdecimal() and math.isfinite(sample.value):
-            found[int(position)] = int(sample.value)
-    return tuple(found[position] for position in sorted(found))
-
-
-def _unescape(text: str) -> str:
-    return re.sub(r'\\[\\"n]', lambda match: _ESCAPES[match[0]], text)

@@ -103,6 +103,20 @@ def structured_value(answer: Mapping[str, Any], schema: Mapping[str, Any]) -> An
     return value
 
 
+def tool_call(answer: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The first tool call of a completion that was told to call ``name``. Raises ReplicaFailed where there is none.
+
+    Its arguments are the model's to get right, so only that they are there is looked at.
+    """
+    try:
+        found: Mapping[str, Any] = answer["choices"][0]["message"]["tool_calls"][0]["function"]
+        if found["name"] != name or not isinstance(found["arguments"], str):
+            raise _wrong(answer, f"it calls {found['name']!r}, not {name!r}")
+    except (KeyError, IndexError, TypeError):
+        raise _wrong(answer, "it calls no tool") from None
+    return found
+
+
 def embedding(answer: Mapping[str, Any]) -> list[float]:
     """The first vector of an embeddings answer. Raises ReplicaFailed where there is none, or only zeros."""
     try:

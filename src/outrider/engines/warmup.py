@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from outrider.app.server import Progress, Report
-from outrider.engines.probes import EngineAddress, completion_text, embedding, structured_value
+from outrider.engines.probes import EngineAddress, completion_text, embedding, structured_value, tool_call
 from outrider.errors import InvalidInput, ReplicaFailed
 
 TIMEOUT = 120.0
@@ -41,11 +41,39 @@ JSON_SCHEMA: Mapping[str, Any] = {
     },
 }
 EMBEDDING: Mapping[str, Any] = {"path": "/v1/embeddings", "body": {"input": "hello"}}
+_TOOL = "report"
+TOOL_CALL: Mapping[str, Any] = {
+    "path": "/v1/chat/completions",
+    "body": {
+        "messages": [{"role": "user", "content": "Report that all is well."}],
+        "max_tokens": 128,
+        "temperature": 0,
+        "tools": [
+            {
+                "type": "function",
+                "function": {"name": _TOOL, "description": "Report a state.", "parameters": _SCHEMA},
+            }
+        ],
+        "tool_choice": {"type": "function", "function": {"name": _TOOL}},
+    },
+}
 
 
 def default_payloads(*, embeddings: bool) -> tuple[Mapping[str, Any], ...]:
     """What is sent where a ``serve.py`` says nothing else."""
     return (CHAT, JSON_SCHEMA, EMBEDDING) if embeddings else (CHAT, JSON_SCHEMA)
+
+
+def generation_payloads(*, tools: bool, shared_prefix: str | None) -> tuple[Mapping[str, Any], ...]:
+    """For an engine that only generates: text, JSON schema, a tool call where it takes tools, and the prefix that
+    requests share, last, so that it is the one that stays in the prefix cache."""
+    prefix = (_prefix(shared_prefix),) if shared_prefix else ()
+    return (CHAT, JSON_SCHEMA, *((TOOL_CALL,) if tools else ()), *prefix)
+
+
+def _prefix(text: str) -> Mapping[str, Any]:
+    messages = [{"role": "system", "content": text}, {"role": "user", "content": "Hello."}]
+    return {"path": "/v1/chat/completions", "body": {"messages": messages, "max_tokens": 1, "temperature": 0}}
 
 
 def check_payloads(payloads: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
@@ -83,6 +111,9 @@ def run(address: EngineAddress, name: str, payloads: Sequence[Mapping[str, Any]]
 def _check(payload: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
     if payload["path"].endswith("/embeddings"):
         embedding(answer)
+        return
+    if "tools" in payload["body"] and isinstance(payload["body"].get("tool_choice"), Mapping):
+        tool_call(answer, payload["body"]["tool_choice"]["function"]["name"])
         return
     wanted = payload["body"].get("response_format")
     if isinstance(wanted, Mapping) and wanted.get("type") in ("json_schema", "json_object"):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from outrider.errors import WeightsUnreadable
+from outrider.models.attention import attention
 from outrider.spec.facts import ModelFacts
 
 _MAX_JSON = 64 * 1024 * 1024
@@ -30,12 +31,15 @@ def read_checkpoint(directory: Path) -> ModelFacts:
             f"Cannot tell what {directory.name} is", why="its config.json has no model_type", remedy="Correct it."
         )
     files = sorted(directory.glob("*.safetensors"))
+    parameters, kinds = _parameters(files, text), attention(text)
     hidden, heads = _whole(text, "hidden_size", "n_embd"), _whole(text, "num_attention_heads", "n_head")
     return ModelFacts(
         format="safetensors",
         architecture=architecture,
         source=f"config.json of {directory.name}" + (" and its safetensors headers" if files else ""),
-        parameters=_parameters(files, text),
+        parameters=parameters,
+        active_parameters=_active(parameters, hidden, _whole(text, "num_hidden_layers", "n_layer"), kinds),
+        **kinds,
         layers=_whole(text, "num_hidden_layers", "n_layer"),
         hidden_size=hidden,
         ffn_size=_whole(text, "intermediate_size", "n_inner"),
@@ -91,6 +95,15 @@ def _parameters(files: list[Path], config: Mapping[str, Any]) -> int | None:
     if not files or isinstance(config.get("quantization_config"), dict):
         return None  # packed weights: their shapes do not count parameters
     return sum(_elements(file) for file in files)
+
+
+def _active(parameters: int | None, hidden: int | None, layers: int | None, kinds: dict[str, int | None]) -> int | None:
+    """Parameters less those of the experts that a token does not choose; each has three matrices (gate, up, down)."""
+    experts, chosen, inner = (kinds[name] for name in ("experts", "experts_per_token", "expert_ffn_size"))
+    if not (parameters and hidden and layers and experts and chosen and inner):
+        return None
+    routed = layers - (kinds["dense_layers"] or 0) - (kinds["plain_layers"] or 0)
+    return parameters - routed * (experts - chosen) * 3 * hidden * inner
 
 
 def _elements(path: Path) -> int:

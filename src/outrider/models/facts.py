@@ -50,6 +50,12 @@ def _from_gguf(path: Path, header: Header) -> ModelFacts:
         heads=heads,
         kv_heads=whole("attention.head_count_kv") or heads,
         head_dim=whole("attention.key_length") or (hidden // heads if hidden and heads else None),
+        experts=whole("expert_count"),
+        experts_per_token=whole("expert_used_count"),
+        expert_ffn_size=whole("expert_feed_forward_length"),
+        kv_lora_rank=whole("attention.kv_lora_rank"),
+        rope_head_dim=whole("rope.dimension_count") if whole("attention.kv_lora_rank") else None,
+        **_windows(metadata.get(f"{architecture}.attention.sliding_window_pattern"), whole("attention.sliding_window")),
         vocab_size=whole("vocab_size") or _whole(metadata.get("tokenizer.ggml.tokens")),
         context_length=whole("context_length"),
         tied_embeddings="output.weight" not in names if complete and "token_embd.weight" in names else None,
@@ -57,6 +63,12 @@ def _from_gguf(path: Path, header: Header) -> ModelFacts:
         file_bytes=header.bytes,
         has_chat_template="tokenizer.chat_template" in metadata,
     )
+
+
+def _windows(pattern: Any, window: int | None) -> dict[str, int | None]:
+    """Layers with a sliding window, where the file lists them; llama.cpp knows patterns that no file lists."""
+    layers = sum(map(bool, pattern)) if isinstance(pattern, list) else None
+    return {"window": window, "window_layers": layers} if layers or window is None else {"window": window}
 
 
 def _whole(value: Any) -> int | None:

@@ -53,10 +53,6 @@ def _gpus(nvidia: Nvidia) -> Finding:
 
 
 def _missing(engine: str, machine: Machine) -> Finding:
-    known = [build for build in builds() if build.engine == engine]
-    if not known[0].known:
-        text = "recipes for it cannot run: this version of Outrider has no class for this engine"
-        return Finding(engine, Status.NOTE, "not installed", text, _docs())
     if engine in _EXTRAS:
         text = "recipes for it cannot run, unless they bring an environment of their own"
         return Finding(engine, Status.WARNING, "not installed", text, _EXTRAS[engine])
@@ -85,9 +81,6 @@ def _installed(seen: InstalledEngine, machine: Machine) -> Finding:
     if seen.version != pin.version:
         text = f"recipes were made with {pin.version}, and flags drift between versions"
         return Finding(seen.engine, Status.WARNING, found, text, _reinstall(seen, pin))
-    if not pin.known:
-        text = "nothing uses it: this version of Outrider has no class for this engine"
-        return Finding(seen.engine, Status.NOTE, found, text, _docs())
     whose = ", a third-party build" if pin.third_party else ""
     return Finding(seen.engine, Status.OK, f"{found}, as pinned{whose}; {pin.status.replace('`', '')}")
 
@@ -116,6 +109,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _reinstall(seen: InstalledEngine, pin: Build | None) -> str:
+    if not seen.own:
+        return f"rm -r {seen.python.parent.parent}; it is built anew when it is next needed"
     version = pin.version if pin is not None else seen.version
     return f"{seen.python} -m pip install --force-reinstall --no-deps {seen.package}=={version}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import sys
 from datetime import datetime
 from importlib.util import find_spec
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from outrider.app import uv
 from outrider.placement import cgroup, clock, nvidia, processor
 from outrider.placement.discover import nearest_existing
 from outrider.placement.installed import installed_engines
@@ -49,8 +49,8 @@ def examine(home: Home, *, gateway_port: int, controller_port: int, now: datetim
         python=Interpreter(
             version=sys.version_info[:3],
             executable=Path(sys.executable),
-            makes_environments=find_spec("venv") is not None and find_spec("ensurepip") is not None,
-            uv=shutil.which("uv"),
+            pip=find_spec("pip") is not None,
+            uv=uv.installed(os.environ),
         ),
     )
 

@@ -255,11 +255,12 @@ def _open_files(files: OpenFiles) -> Finding:
 
 def _python(machine: Machine) -> Finding:
     python = machine.python
-    uv = f"uv at {python.uv}" if python.uv else "no uv (not needed)"
+    uv = f"uv at {python.uv}" if python.uv else "uv is fetched when an environment needs it"
     found = f"{'.'.join(map(str, python.version))}, {python.executable}, {uv}"
-    if not python.makes_environments:
-        text = "engines that want an environment of their own cannot get one: venv or ensurepip is missing"
-        return Finding("python", Status.WARNING, found, text, "sudo apt-get install python3-venv")
+    if python.uv is None and not python.pip:
+        text = "engines that want an environment of their own cannot get one: there is no uv, and no pip to fetch it"
+        found = f"{'.'.join(map(str, python.version))}, {python.executable}"
+        return Finding("python", Status.WARNING, found, text, f"{python.executable} -m ensurepip")
     return Finding("python", Status.OK, found)
 
 

@@ -40,10 +40,13 @@ def _in_python(python: Path, *, own: bool) -> list[InstalledEngine]:
     known = {build.package: build for build in builds()}
     output, trouble = _run(python, _VERSIONS, *known)
     versions: dict[str, str] = {} if trouble else json.loads(output)
+    found = {package: build for package, build in known.items() if package in versions}
+    # A third-party build may carry upstream's name beside its own, for the engine's code that asks for it.
+    third = {build.engine for build in found.values() if build.third_party}
     return [
         InstalledEngine(python, own, build.engine, package, versions[package], _import_trouble(python, build.module))
-        for package, build in known.items()
-        if package in versions
+        for package, build in found.items()
+        if build.third_party or build.engine not in third
     ]
 
 

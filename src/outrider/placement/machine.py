@@ -128,12 +128,12 @@ class OpenFiles:
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """The Python that Outrider runs in; whether it can make virtual environments; where ``uv`` is, if anywhere."""
+    """The Python that Outrider runs in; whether it has pip; where a usable ``uv`` is, if anywhere."""
 
     version: tuple[int, int, int]
     executable: Path
-    makes_environments: bool
-    uv: str | None
+    pip: bool
+    uv: Path | None
 
 
 @dataclass(frozen=True, slots=True)

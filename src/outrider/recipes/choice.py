@@ -1,112 +1,309 @@
-"""Which recipe: candidates by model, then what each lacks for this endpoint on this machine; or one made from facts."""
+"""Which recipe on which hardware: all pairs weighed, those that fail said why, the best of the others. Pure."""
 
 from __future__ import annotations
 
-from outrider.errors import InvalidInput, UnknownModel
-from outrider.recipes.flags import ENGINES
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from outrider.errors import InvalidInput, ObjectiveUnreachable, UnknownModel
+from outrider.recipes import shortfall
+from outrider.recipes.appraisal import Appraisal, appraise
+from outrider.recipes.candidate import STANDING, Pair, devices_wanted, divides, nearest, pairs, unfit
+from outrider.recipes.capacity import seconds
+from outrider.recipes.fit import MIB
 from outrider.recipes.library import Catalog
-from outrider.recipes.memory import kv_bytes
-from outrider.recipes.plan import Decision
-from outrider.recipes.schema import (
-    Hardware,
-    Limits,
-    Provenance,
-    ReasonedFlag,
-    Recipe,
-    RecipeEngine,
-    RecipeModel,
-    Speculation,
-    WeightsSource,
-)
+from outrider.recipes.plan import Considered, Decision, MemoryPlan, Part
+from outrider.recipes.schema import Recipe
+from outrider.recipes.setting import refusal, wrong_flags
+from outrider.recipes.synthesis import on_cpu, on_gpus
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
 
-_STANDING = ("measured", "published", "estimated", "untested")
-"""From the best provenance to the worst: what was measured is preferred to what was not."""
-_UNKNOWN_CONTEXT = 4096
-"""Tokens a request may hold where nothing is known: a chat with its history."""
+_DEAREST = float("inf")
+_FARTHER = "another recipe of its engine, precision and profile is nearer to this hardware"
 
 
-def choose(
-    endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None
-) -> tuple[Recipe, Decision]:
-    """The recipe for an endpoint, and why that one.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The pair that was chosen, why, and everything that was looked at."""
+
+    chosen: Appraisal
+    decision: Decision
+    considered: tuple[Considered, ...]
+
+
+def choose(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None) -> Choice:
+    """The best pair for an endpoint.
 
     Raises:
         RecipeNotFound: the endpoint names one that there is not. UnknownModel: no recipe and no facts.
-        InvalidInput: recipes, but none that this machine and this endpoint allow.
+        InvalidInput: nothing that this machine and this endpoint allow, or nothing that fits.
+        InvalidSpec: flags that no engine takes.
+        ObjectiveUnreachable: what fits does not meet the objective.
     """
-    candidates = [catalog.get(endpoint.recipe)] if endpoint.recipe else catalog.for_model(endpoint.model)
-    rejected = {r.id: reason for r in candidates if (reason := _unfit(r, endpoint, inventory)) is not None}
-    fitting = sorted(
-        (r for r in candidates if r.id not in rejected),
-        key=lambda r: (r.profile != endpoint.profile, _STANDING.index(r.provenance.status), r.id),
+    recipes = [catalog.get(endpoint.recipe)] if endpoint.recipe else catalog.for_model(endpoint.model)
+    usable, rejected = _usable(endpoint, inventory, recipes)
+    found, others = pairs(endpoint, inventory, usable)
+    rejected |= others
+    if not found and not endpoint.recipe:
+        found = _synthesised(endpoint, inventory, recipes, facts)
+    if not found:
+        if recipes:
+            raise _none_possible(endpoint, inventory, usable, rejected)
+        raise _unknown(endpoint, catalog, facts, inventory)
+    weighed = [appraise(pair, endpoint, inventory, facts) for pair in found]
+    fitting = sorted(_nearest([one for one in weighed if one.stage is None]), key=lambda one: _order(one, endpoint))
+    failing = _nearest([one for one in weighed if one.stage is not None])
+    if not fitting:
+        raise _refusal(endpoint, inventory, failing, rejected)
+    first, *behind = fitting
+    passed = {one.pair.label: _passed_over(one, first, endpoint) for one in behind}
+    lines = (*_lines(behind, passed), *_lines(failing, {one.pair.label: one.reason for one in failing}))
+    shown = {one.pair.recipe.id for one in (*fitting, *failing)}
+    rejected |= {pair.recipe.id: _FARTHER for pair in found if pair.recipe.id not in shown}
+    lines += tuple(f"{name}: {reason}" for name, reason in rejected.items())
+    reason = _reason(first, endpoint, estimated=not recipes or first.pair.recipe not in recipes)
+    decision = Decision(choice="recipe", value=first.pair.recipe.id, reason=reason, rejected=lines)
+    return Choice(first, decision, _considered(first, reason, behind, passed, failing))
+
+
+def _nearest(ones: Sequence[Appraisal]) -> list[Appraisal]:
+    by_pair = {id(one.pair): one for one in ones}
+    return [by_pair[id(pair)] for pair in nearest([one.pair for one in ones])]
+
+
+def _lines(ones: Sequence[Appraisal], reasons: dict[str, str]) -> tuple[str, ...]:
+    """One line a recipe and reason, whatever the number of GPUs."""
+    devices: dict[tuple[str, str], list[str]] = {}
+    for one in ones:
+        key = one.pair.recipe.id, reasons[one.pair.label]
+        devices.setdefault(key, []).append(str(one.pair.device) if one.pair.device.kind == "gpu" else "")
+    return tuple(
+        f"{recipe}{' on ' if any(where) else ''}{', '.join(filter(None, where))}: {reason}"
+        for (recipe, reason), where in devices.items()
     )
-    if fitting:
-        first, *others = fitting
-        passed = {r.id: _passed_over(r, first, endpoint) for r in others}
-        lines = tuple(f"{name}: {reason}" for name, reason in {**passed, **rejected}.items())
-        return first, Decision(choice="recipe", value=first.id, reason=_reason(first, endpoint), rejected=lines)
-    if candidates:
-        raise InvalidInput(
-            f"No recipe for {endpoint.model} fits",
-            why="; ".join(f"{name}: {reason}" for name, reason in rejected.items()),
-            remedy="Change what the reasons name, or add a recipe of your own (docs/guides/recipes.md).",
-            details={"rejected": rejected},
-        )
-    if facts is not None and facts.format == "gguf":
-        return _estimated(endpoint, facts)
-    raise _unknown(endpoint, catalog, facts)
 
 
-def _unfit(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> str | None:
-    """What a recipe lacks; None where it lacks nothing."""
-    hardware = recipe.hardware
-    if endpoint.engine and endpoint.engine != recipe.engine.name:
-        return f"its engine is {recipe.engine.name}, you asked for {endpoint.engine}"
-    if recipe.engine.name not in ENGINES:
-        return f"this version of Outrider does not run {recipe.engine.name}"
-    if endpoint.task not in recipe.tasks:
-        return f"it does not serve the task {endpoint.task}"
-    if hardware.nodes > 1:
-        return f"it needs {hardware.nodes} nodes; placement {inventory.placement} is one machine"
-    if hardware.kind == "gpu":
-        name = (hardware.gpu or "").lower()
-        having = [g for g in inventory.gpus if name in g.name.lower() and g.memory_bytes >= hardware.min_memory_bytes]
-        if len(having) < hardware.count:
-            return f"it needs {hardware.count} × {hardware.gpu}; this machine has {len(having)}"
-    elif kv_bytes(recipe.model.facts, 1) is None and hardware.min_memory_bytes > inventory.memory_bytes:
-        # Where facts are known, the planner computes the need and says what would fit.
-        missing = (hardware.min_memory_bytes - inventory.memory_bytes) / 2**20
-        return f"it needs {missing:.0f} MiB more memory than this machine has"
-    return None
+def _usable(endpoint: Endpoint, inventory: Inventory, recipes: Sequence[Recipe]) -> tuple[list[Recipe], dict[str, str]]:
+    """Recipes whose engines take the flags; and why not the others.
+
+    Raises:
+        InvalidSpec: flags that none of those which are possible otherwise takes.
+    """
+    wrong = {recipe.id: wrong_flags(endpoint, recipe) for recipe in recipes}
+    possible = [recipe for recipe in recipes if unfit(recipe, endpoint, inventory) is None]
+    if possible and all(wrong[recipe.id] for recipe in possible):
+        first = min(possible, key=lambda r: (r.profile != endpoint.profile, STANDING.index(r.provenance.status), r.id))
+        raise refusal(first, wrong[first.id])
+    refused = {name: "; ".join(p["message"] for p in problems) for name, problems in wrong.items() if problems}
+    return [recipe for recipe in recipes if not wrong[recipe.id]], refused
 
 
-def _reason(recipe: Recipe, endpoint: Endpoint) -> str:
-    why = "you named it" if endpoint.recipe else f"made for {recipe.model.id}, and this machine can run it"
+def _order(one: Appraisal, endpoint: Endpoint) -> tuple[object, ...]:
+    """What nobody would bear comes last, before it what nobody has run, since its figures are nobody's; of the rest
+    the profile asked for is first, then the cheapest, the fewest GPUs, the best provenance."""
+    status = one.pair.provenance().status
+    cost = one.prediction.usd_per_mtok if one.prediction else None
+    return (
+        not one.pair.device.here,
+        one.target is not None and not one.target.pleasant,
+        status == "untested",
+        one.pair.recipe.profile != endpoint.profile,
+        _DEAREST if cost is None else cost,
+        one.pair.device.gpus,
+        STANDING.index(status),
+        one.pair.recipe.id,
+        one.pair.device.name,
+    )
+
+
+def _passed_over(one: Appraisal, first: Appraisal, endpoint: Endpoint) -> str:
+    """The first thing in which it is behind."""
+    status, best = one.pair.provenance().status, first.pair.provenance().status
+    if one.pair.device.here != first.pair.device.here:
+        return "this machine does not have it"
+    if one.target is not None and not one.target.pleasant and first.target is not None and first.target.pleasant:
+        return f"made for loads at which people give up: {_figures(one)}"
+    if (status == "untested") != (best == "untested"):
+        return f"untested, where the chosen one is {best}"
+    if one.pair.recipe.profile != first.pair.recipe.profile:
+        return f"it leans to {one.pair.recipe.profile}, you want {endpoint.profile}"
+    cost, least = (p.prediction.usd_per_mtok if p.prediction else None for p in (one, first))
+    if cost is None and least is not None:
+        return "what its tokens cost is not known"
+    if cost is not None and least is not None and cost > least:
+        return f"dearer: ${cost:.3g} a million tokens, the chosen one ${least:.3g}"
+    if one.pair.device.gpus > first.pair.device.gpus:
+        return f"it takes {one.pair.device.gpus} GPUs, the chosen one {first.pair.device.gpus}"
+    if status != best:
+        return f"{status}, where the chosen one is {best}"
+    return "as good; the first by name was taken"
+
+
+def _reason(first: Appraisal, endpoint: Endpoint, *, estimated: bool) -> str:
+    recipe = first.pair.recipe
+    if estimated:
+        return f"no recipe names the model{_for_gpu(endpoint)}; {recipe.provenance.note}, nothing was measured"
+    why = "you named it" if endpoint.recipe else f"made for {recipe.model.id}, and {_can(first)}"
     if endpoint.recipe and endpoint.model.lower() not in {n.lower() for n in (recipe.model.id, *recipe.model.aliases)}:
         why += f", although it is made for {recipe.model.id}"
     if recipe.profile != endpoint.profile:
         why += f"; no recipe leans to {endpoint.profile}, this one is {recipe.profile}"
-    return f"{why}; provenance: {recipe.provenance.status}"
+    return f"{why}; provenance: {first.pair.provenance().status}"
 
 
-def _passed_over(recipe: Recipe, first: Recipe, endpoint: Endpoint) -> str:
-    if recipe.profile != first.profile:
-        return f"it leans to {recipe.profile}, you want {endpoint.profile}"
-    if recipe.provenance.status != first.provenance.status:
-        return f"{recipe.provenance.status}, where the chosen one is {first.provenance.status}"
-    return "as good; the first by name was taken"
+def _for_gpu(endpoint: Endpoint) -> str:
+    return f" for {endpoint.resources.gpu}" if endpoint.resources.gpu else ""
 
 
-def _unknown(endpoint: Endpoint, catalog: Catalog, facts: ModelFacts | None) -> UnknownModel:
+def _can(first: Appraisal) -> str:
+    return "this machine can run it" if first.pair.device.here else f"{first.pair.device} can run it"
+
+
+def _considered(
+    first: Appraisal, reason: str, others: Sequence[Appraisal], passed: dict[str, str], failing: Sequence[Appraisal]
+) -> tuple[Considered, ...]:
+    rows = [_row(first, reason, chosen=True)]
+    rows += [_row(one, passed[one.pair.label], chosen=False) for one in others]
+    rows += [_row(one, one.reason, chosen=False) for one in failing]
+    return tuple(rows)
+
+
+def _row(one: Appraisal, reason: str, *, chosen: bool) -> Considered:
+    return Considered(
+        recipe=one.pair.recipe.id,
+        hardware=str(one.pair.device),
+        engine=one.pair.recipe.engine.name,
+        provenance=one.pair.provenance().status,
+        chosen=chosen,
+        reason=reason,
+        memory=memory_plan(one),
+        prediction=one.prediction,
+    )
+
+
+def memory_plan(one: Appraisal) -> MemoryPlan:
+    """The fit as it is shown and stored."""
+    parts = tuple(Part(name=part.name, bytes=part.bytes) for part in one.fit.parts)
+    return MemoryPlan(parts=parts, needed=one.fit.needed, available=one.fit.available, unknown=one.fit.unknown)
+
+
+def _synthesised(
+    endpoint: Endpoint, inventory: Inventory, recipes: Sequence[Recipe], facts: ModelFacts | None
+) -> list[Pair]:
+    """Pairs of recipes made from facts: the endpoint's own file's, else those that another recipe of the model has."""
+    if facts is not None and facts.format == "gguf" and not recipes:
+        if endpoint.engine not in (None, "llamacpp"):
+            raise InvalidInput(
+                f"{endpoint.engine} cannot serve {endpoint.model}",
+                why="it is a GGUF file without a recipe, which only llamacpp serves",
+                remedy="Leave engine out, or say: llamacpp",
+            )
+        return pairs(endpoint, inventory, [on_cpu(endpoint, facts)])[0]
+    if endpoint.task != "generate" or endpoint.engine == "llamacpp":
+        return []
+    source = facts if facts is not None and facts.format == "safetensors" else None
+    reference = endpoint.weights or endpoint.model
+    for recipe in recipes:
+        if source is None and recipe.model.facts.format == "safetensors":
+            source, reference = recipe.model.facts, endpoint.weights or recipe.weights[0].reference
+    if source is None:
+        return []
+    devices = [device for device in devices_wanted(endpoint, inventory) if divides(source, device.count)]
+    return [Pair(on_gpus(endpoint, source, device, reference), device, tested=False) for device in devices]
+
+
+def _none_possible(
+    endpoint: Endpoint, inventory: Inventory, usable: Sequence[Recipe], rejected: dict[str, str]
+) -> InvalidInput:
+    """Nothing to weigh: what the recipes lack; where that is GPUs alone, how much and which would do."""
+    why = "; ".join(f"{name}: {reason}" for name, reason in rejected.items())
+    remedy = "Change what the reasons name, or add a recipe of your own (docs/guides/recipes.md)."
+    details: dict[str, object] = {"rejected": rejected}
+    wanting = [recipe for recipe in usable if unfit(recipe, endpoint, inventory) is None]
+    larger = shortfall.smallest(wanting, endpoint, inventory)
+    if (
+        larger is not None
+        and larger.fit.needed is not None
+        and not (inventory.gpus or endpoint.resources.gpu or endpoint.recipe)
+    ):
+        needed = larger.fit.needed * larger.pair.device.count
+        why = (
+            f"a replica needs {needed / MIB:,.0f} MiB of GPU memory, and this machine has none; recipes that were"
+            f" looked at: {', '.join(rejected)}"
+        )
+        remedy = f"It fits on {larger.pair.device}: {larger.pair.recipe.id}. Plan for it with --gpu"
+        remedy += f" '{larger.pair.device.name}:{larger.pair.device.count}'."
+        details |= {"needed_bytes": needed, "available_bytes": 0}
+    return InvalidInput(f"No recipe for {endpoint.model} fits", why=why, remedy=remedy, details=details)
+
+
+def _refusal(
+    endpoint: Endpoint, inventory: Inventory, weighed: Sequence[Appraisal], rejected: dict[str, str]
+) -> InvalidInput:
+    behind = [one for one in weighed if one.stage in ("objective", "cost")]
+    if behind:
+        return _unreachable(endpoint, behind)
+    closest = min(weighed, key=lambda one: one.fit.missing * one.pair.device.split)
+    why = closest.reason if len(weighed) == 1 else f"{closest.pair.label}, which lacks least, {closest.reason}"
+    return InvalidInput(
+        f"{endpoint.model} does not fit",
+        why=why,
+        remedy=shortfall.remedy(closest, endpoint, inventory, weighed),
+        details={
+            "needed_bytes": closest.fit.needed,
+            "available_bytes": closest.fit.available,
+            "candidates": {one.pair.label: one.reason for one in weighed} | rejected,
+        },
+    )
+
+
+def _unreachable(endpoint: Endpoint, behind: Sequence[Appraisal]) -> ObjectiveUnreachable:
+    best = min(behind, key=lambda one: (one.stage != "objective", _distance(one, endpoint)))
+    figures = best.prediction
+    had = "" if figures is None else f"; the best is {best.pair.label}: {_figures(best)}"
+    return ObjectiveUnreachable(
+        f"Nothing here meets the objective of {endpoint.label}",
+        why=f"{best.reason}{had}",
+        details={
+            "best": None if figures is None else figures.model_dump(mode="json"),
+            "recipe": best.pair.recipe.id,
+            "candidates": {one.pair.label: one.reason for one in behind},
+        },
+    )
+
+
+def _distance(one: Appraisal, endpoint: Endpoint) -> float:
+    """How far the lightest load is from the bounds, the worst of them as a multiple."""
+    if one.prediction is None:
+        return _DEAREST
+    wanted, tokens = endpoint.objective, endpoint.workload.output_tokens
+    ttft, itl = one.prediction.ttft, one.prediction.itl
+    e2e = None if ttft is None or itl is None else ttft + itl * (tokens - 1)
+    bounds = ((ttft, wanted.ttft), (itl, wanted.itl), (e2e, wanted.e2e))
+    return max((value / bound for value, bound in bounds if value and bound), default=0.0)
+
+
+def _figures(one: Appraisal) -> str:
+    made = one.prediction
+    if made is None:
+        return "nothing is known of its speed"
+    ttft = "" if made.ttft is None else f"TTFT {seconds(made.ttft)}"
+    itl = "" if made.itl is None else f"ITL {seconds(made.itl)}"
+    load = f"at {made.concurrency} in flight, by {made.source}"
+    return " ".join(part for part in (ttft, itl, load) if part)
+
+
+def _unknown(endpoint: Endpoint, catalog: Catalog, facts: ModelFacts | None, inventory: Inventory) -> UnknownModel:
     near = catalog.nearest_models(endpoint.model)
     tried = [f"{directory}: no recipe names it" for directory in catalog.directories]
     if facts is None:
         tried.append("facts of the model's own files: the spec names no file of this machine (path:…)")
+    elif inventory.gpus or endpoint.resources.gpu:
+        tried.append(f"facts of {facts.source}: no engine here serves {facts.format} for {endpoint.task} so")
     else:
-        tried.append(f"facts of {facts.source}: {facts.format} needs a recipe, only GGUF does without")
+        tried.append(f"facts of {facts.source}: {facts.format} without a recipe needs a GPU, only GGUF does without")
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
     return UnknownModel(
         f"Nothing is known of the model {endpoint.model!r}",
@@ -114,44 +311,4 @@ def _unknown(endpoint: Endpoint, catalog: Catalog, facts: ModelFacts | None) -> 
         remedy=f"{hint}Name a GGUF file (weights path:/FILE), or put a recipe into ~/.config/outrider/recipes or a"
         " directory in OUTRIDER_RECIPES: docs/guides/recipes.md says how.",
         details={"tried": tried, "nearest": near[0] if near else None, "suggestions": near},
-    )
-
-
-def _estimated(endpoint: Endpoint, facts: ModelFacts) -> tuple[Recipe, Decision]:
-    if endpoint.engine not in (None, "llamacpp"):
-        raise InvalidInput(
-            f"{endpoint.engine} cannot serve {endpoint.model}",
-            why="it is a GGUF file without a recipe, which only llamacpp serves",
-            remedy="Leave engine out, or say: llamacpp",
-        )
-    recipe = _synthesised(endpoint, facts)
-    reason = f"no recipe names the model; estimated from the {facts.source}, nothing was measured"
-    return recipe, Decision(choice="recipe", value=recipe.id, reason=reason)
-
-
-def _synthesised(endpoint: Endpoint, facts: ModelFacts) -> Recipe:
-    context = min(facts.context_length or _UNKNOWN_CONTEXT, _UNKNOWN_CONTEXT)
-    trained = f"the model was trained for {facts.context_length:,}" if facts.context_length else "its own is not known"
-    flags = {
-        "threads": ReasonedFlag(
-            value=1, reason="llama.cpp's threads spin while they wait; raise it on cores of your own"
-        ),
-        "slots": ReasonedFlag(value=2, reason="requests decoded at once, until a measurement says more"),
-        "context": ReasonedFlag(value=context, reason=f"tokens a request may hold; {trained}"),
-        "prompt_cache_mib": ReasonedFlag(value=256, reason="MiB for prompts seen before; llama.cpp would take 8 GiB"),
-    }
-    return Recipe(
-        schema_version=1,
-        id=f"{endpoint.label}/estimated",
-        version=1,
-        model=RecipeModel(id=endpoint.model, facts=facts),
-        precision=facts.quantisation or "unknown",
-        weights=(WeightsSource(reference=endpoint.weights or endpoint.model, bytes=facts.file_bytes),),
-        hardware=Hardware(kind="cpu", min_memory_bytes=facts.file_bytes or 0),
-        engine=RecipeEngine(name="llamacpp", version="any"),
-        tasks=("generate", "embed"),
-        flags=flags,
-        speculation=Speculation(method="off", reason="no drafter is known for this model"),
-        limits=Limits(max_context=facts.context_length or context, max_concurrency=2),
-        provenance=Provenance(status="estimated", note=f"made from the {facts.source}"),
     )

@@ -14,10 +14,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from outrider.engines.flags import flags
 from outrider.engines.llamacpp_flags import EXTRA, FLASH_ATTENTION, encoded, member
+from outrider.engines.speculation import WITH_DRAFTER
 from outrider.errors import InvalidInput, InvalidReference, InvalidSpec, Problem
 from outrider.models.sources import parse
-from outrider.recipes.flags import ENGINES, complaint
+from outrider.recipes.flags import ENGINES, complaint, known
 from outrider.recipes.schema import CapacityPoint, Recipe
 from outrider.spec.documents import MarkedDocument, is_mapping, no_mapping, read_marked
 from outrider.spec.names import nearest_name
@@ -74,12 +76,12 @@ class _Place:
     rank: tuple[int, int]
 
 
-def lint(files: Sequence[RecipeFile], known: Sequence[RecipeFile] = (), *, today: date) -> list[Finding]:
+def lint(files: Sequence[RecipeFile], others: Sequence[RecipeFile] = (), *, today: date) -> list[Finding]:
     """Every finding about ``files``, by file and line.
 
     Args:
         files: what to look at.
-        known: the other files of the catalog, only for the ids that stand in them.
+        others: the other files of the catalog, only for the ids that stand in them.
         today: the day that ``stale_after`` is compared with.
     """
     found: list[Finding] = []
@@ -90,7 +92,7 @@ def lint(files: Sequence[RecipeFile], known: Sequence[RecipeFile] = (), *, today
             found += _document(file, document, today)
         places += _places(file, documents, number)
     given = {file.path for file in files}
-    for number, file in enumerate(known, len(files)):
+    for number, file in enumerate(others, len(files)):
         places += _places(file, _documents(file, []), number)
     found += _duplicates(places, given)
     order = {file.path: number for number, file in enumerate(files)}
@@ -126,6 +128,8 @@ def _document(file: RecipeFile, document: MarkedDocument, today: date) -> Iterat
         *_flags(data),
         *_curve(data),
         *_hardware(data),
+        *_drafter(data),
+        *_facts(data),
         *_staleness(data, today),
     ]
     complaints = [(ERROR, problem) for problem in _schema(data)]
@@ -189,9 +193,9 @@ def _references(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
 
 
 def _flags(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
-    engine = _part(data, "engine").get("name")
+    engine = str(_part(data, "engine").get("name"))
     if engine not in ENGINES:
-        return  # flags of engines that this version cannot run are not known here
+        return  # the schema says so
     for name, given in _part(data, "flags").items():
         if not isinstance(given, dict) or "value" not in given:
             continue  # the schema says so
@@ -201,8 +205,23 @@ def _flags(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
             yield ERROR, _problem(f"flags.{name}", f"{engine} has no such flag", wrong[1])
         elif wrong is not None:
             yield ERROR, _problem(f"flags.{name}", f"{value!r}: {wrong[0]}")
-        elif (refusal := _choice(name, value)) is not None:
+        elif (refusal := _refusal(data, engine, name, value)) is not None:
             yield ERROR, _problem(f"flags.{name}", refusal)
+
+
+def _refusal(data: Mapping[str, Any], engine: str, name: str, value: Any) -> str | None:
+    """Why the engine would refuse a flag of a known name and type: a word that is no choice, or the wrong version."""
+    if engine == "llamacpp":
+        return _choice(name, value)
+    version = _part(data, "engine").get("version")
+    if known(engine)[name].argument or not isinstance(version, str) or version == "any":
+        return None
+    try:
+        flags(engine).check_version({name: value}, version)
+        flags(engine).checked({name: value}, {})
+    except InvalidInput as error:
+        return f"{error.what}: {error.why}"
+    return None
 
 
 def _choice(name: str, value: Any) -> str | None:
@@ -230,8 +249,14 @@ def _curve(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
             yield ERROR, _problem(f"{field}.concurrency", message)
     for field, point in points:
         yield from _plausible(field, point)
-    if _part(data, "provenance").get("status") == "measured" and not _list(data.get("capacity_curve")):
+    status = _part(data, "provenance").get("status")
+    if status == "measured" and not _list(data.get("capacity_curve")):
         yield ERROR, _problem("capacity_curve", "provenance measured needs one")
+    if status == "untested" and _list(data.get("capacity_curve")):
+        yield (
+            ERROR,
+            _problem("capacity_curve", "what nobody ran has none; if somebody did, it is published or measured"),
+        )
     most = _part(data, "limits").get("max_concurrency")
     if points and isinstance(most, int) and points[-1][1].concurrency > most:
         field, last = points[-1]
@@ -250,6 +275,44 @@ def _hardware(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
     hardware = _part(data, "hardware")
     if hardware.get("kind") == "gpu" and not hardware.get("gpu"):
         yield ERROR, _problem("hardware.gpu", "required for hardware of kind gpu")
+
+
+def _drafter(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
+    chosen = _part(data, "speculation")
+    method = chosen.get("method")
+    for field in ("drafter", "quantization"):
+        if method in WITH_DRAFTER and not chosen.get(field):
+            yield ERROR, _problem(f"speculation.{field}", f"required for {method}")
+        elif method not in WITH_DRAFTER and chosen.get(field):
+            yield ERROR, _problem(f"speculation.{field}", f"{method} has no drafter of its own")
+    for index, option in enumerate(_list(data.get("drafters"))):
+        yield from _accepted(f"drafters.{index}", option, option)
+    for index, point in enumerate(_list(data.get("capacity_curve"))):
+        yield from _accepted(f"capacity_curve.{index}", point, chosen)
+
+
+def _accepted(field: str, figures: Any, drafter: Any) -> Iterator[tuple[str, Problem]]:
+    """A step commits the tokens drafted and the bonus token, at most."""
+    if not (isinstance(figures, dict) and isinstance(drafter, dict)):
+        return
+    length, tokens = figures.get("acceptance_length"), drafter.get("tokens")
+    if isinstance(length, int | float) and isinstance(tokens, int) and length > tokens + 1:
+        yield (
+            ERROR,
+            _problem(f"{field}.acceptance_length", f"{length:g} is more than {tokens} drafted and the bonus token"),
+        )
+
+
+def _facts(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
+    facts = _part(_part(data, "model"), "facts")
+    for less, more in (("experts_per_token", "experts"), ("active_parameters", "parameters"), ("kv_heads", "heads")):
+        small, large = facts.get(less), facts.get(more)
+        if isinstance(small, int) and isinstance(large, int) and small > large:
+            yield ERROR, _problem(f"model.facts.{less}", f"{small} is more than {more} ({large})")
+    kinds = [facts.get(kind) for kind in ("window_layers", "linear_layers", "plain_layers")]
+    counted = sum(number for number in kinds if isinstance(number, int))
+    if isinstance(facts.get("layers"), int) and counted > facts["layers"]:
+        yield ERROR, _problem("model.facts.layers", f"{facts['layers']}, and {counted} layers by kind")
 
 
 def _staleness(data: Mapping[str, Any], today: date) -> Iterator[tuple[str, Problem]]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from outrider.recipes.kv import kv_bytes
 from outrider.spec.facts import ModelFacts
 
-_KV_ELEMENT = 2
-"""Bytes of a cached key or value (f16, llama.cpp's default)."""
 _BUFFERS = 256 * 2**20
 """Bytes for code, compute buffers and the server itself. 69 MiB were left of the 1,139 resident with SmolLM2 and four
 slots of 8,192 tokens (benchmarks/capacity), weights and caches taken off; larger models have larger buffers."""
@@ -30,13 +29,6 @@ class Need:
         return self.weights + self.kv_cache + self.prompt_cache + self.buffers
 
 
-def kv_bytes(facts: ModelFacts, tokens: int) -> int | None:
-    """Bytes of the KV cache for ``tokens`` tokens: 2 × layers × KV heads × head dimension × element × tokens."""
-    if facts.layers is None or facts.kv_heads is None or facts.head_dim is None:
-        return None
-    return 2 * facts.layers * facts.kv_heads * facts.head_dim * _KV_ELEMENT * tokens
-
-
 def need(
     facts: ModelFacts, weights: int | None, *, context: int, slots: int, prompt_cache_mib: int | None = None
 ) -> Need | None:
@@ -48,7 +40,7 @@ def need(
         prompt_cache_mib: the flag's value; None: llama.cpp's own bound, of which no more is counted than the KV cache
             of all slots, since it only grows with prompts that were served.
     """
-    cache = kv_bytes(facts, context * slots)
+    cache = kv_bytes(facts, context, requests=slots)
     if cache is None or weights is None:
         return None
     kept = min(_PROMPT_CACHE_MIB * 2**20, cache) if prompt_cache_mib is None else prompt_cache_mib * 2**20

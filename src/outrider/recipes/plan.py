@@ -35,6 +35,62 @@ class Ignored(SpecModel):
     reason: str
 
 
+class Part(SpecModel):
+    """Bytes and what they are for."""
+
+    name: str
+    bytes: int
+
+
+class MemoryPlan(SpecModel):
+    """What each GPU, or the host, has to hold, and what it has."""
+
+    parts: tuple[Part, ...] = ()
+    """Empty where it was not computed."""
+    needed: int | None
+    """Bytes. None: neither computed nor stated by the recipe."""
+    available: int
+    """Bytes of it that a replica may take."""
+    unknown: str = ""
+    """The facts that are missing for computing it; empty: it was computed."""
+
+
+class Prediction(SpecModel):
+    """What requests are expected to see at one load of one replica. Seconds, and tokens a second."""
+
+    concurrency: int
+    """Requests in flight."""
+    ttft: float | None
+    itl: float | None
+    output_tps: float | None
+    """Generated tokens a second, over all requests."""
+    acceptance_length: float | None = None
+    """Tokens committed a step, the bonus token included, that it counts on; None: no speculation, or not known."""
+    usd_per_mtok: float | None = None
+    """US dollars a million generated tokens, at the hardware's default price. None: a figure is missing."""
+    source: Literal["curve", "roofline"]
+    """Interpolated between measured loads, or computed from bytes and operations."""
+    basis: str
+    """In words: whose measurement, or what was assumed."""
+
+
+class Considered(SpecModel):
+    """One recipe on one kind of hardware that was looked at."""
+
+    recipe: str
+    hardware: str
+    engine: str
+    provenance: str
+    """``measured``, ``published``, ``estimated`` or ``untested`` there."""
+    chosen: bool
+    reason: str
+    """Why it was chosen, or why not."""
+    memory: MemoryPlan | None = None
+    """None: it was rejected before."""
+    prediction: Prediction | None = None
+    """None: rejected before, or a figure is missing."""
+
+
 class WeightsPlan(SpecModel):
     """Sources of one file, in order, and the SHA-256 that it must have; None: not pinned."""
 
@@ -88,6 +144,16 @@ class Plan(SpecModel):
     """Which drafter, and why."""
     prefill_rate: float | None = None
     """Prompt tokens a second that a replica reads: what routing weighs a cached prefix with. None: not measured."""
+    hardware: str = ""
+    """Of one replica, as people write it: ``2 × H200``."""
+    obstacles: tuple[str, ...] = ()
+    """Why no replica can start on this machine: the plan is for another. Empty: one can."""
+    memory: MemoryPlan | None = None
+    """What a replica needs, part by part."""
+    prediction: Prediction | None = None
+    """What requests will see, at the workload's concurrency where the spec names one."""
+    considered: tuple[Considered, ...] = ()
+    """Everything that was looked at, the chosen first."""
     expected: CapacityPoint | None = None
     """The measured point nearest below the planned concurrency. None: nothing is known of its speed."""
     decisions: tuple[Decision, ...]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import textwrap
 
-from outrider.recipes.flags import ENGINES, is_argument
+from outrider.recipes.flags import is_argument, known
 from outrider.recipes.literals import WIDTH, literal
 from outrider.recipes.plan import Flag, Plan, ServerPlan
+from outrider.recipes.schema import Speculation
 
-_CLASSES = {"llamacpp": "LlamaCpp"}
+_CLASSES = {"llamacpp": "LlamaCpp", "vllm": "VLLM", "sglang": "SGLang"}
 _TITLES = {"llamacpp": "llama.cpp", "vllm": "vLLM", "sglang": "SGLang"}
 _PRAGMA = re.compile(r"\W*(fmt|yapf|isort|ruff|flake8|noqa|type|pylint|pyright|mypy|nosec|pragma)\b", re.IGNORECASE)
 
@@ -25,10 +26,8 @@ def render(plan: Plan, *, version: str) -> str:
         version: of the Outrider that writes it.
 
     Raises:
-        ValueError: the engine is none that this version runs, or a flag's name is none of its flags.
+        ValueError: a flag's name is none of the engine's flags.
     """
-    if plan.engine not in _CLASSES:
-        raise ValueError(f"this version does not run {plan.engine}")
     parts = [
         _docstring(plan, version),
         "import outrider",
@@ -102,12 +101,13 @@ def _engine(plan: Plan) -> str:
         lines.append("    environment=ENVIRONMENT,")
     extra: list[Flag] = []
     for flag in plan.flags:
-        if flag.name not in ENGINES[plan.engine]:
+        if flag.name not in known(plan.engine):
             raise ValueError(f"{plan.engine} has no flag {flag.name!r}")
         if not is_argument(plan.engine, flag.name):
             extra.append(flag)
             continue
         lines += [*_comment(flag.reason, "    "), _argument(flag.name, flag.value)]
+    lines += _speculation(plan.speculation)
     lines.append("    warm_up=WARM_UP,")
     if extra:
         lines.append("    extra={")
@@ -115,6 +115,23 @@ def _engine(plan: Plan) -> str:
             lines += [*_comment(flag.reason, " " * 8), f"        {literal(flag.name)}: {literal(flag.value)},"]
         lines.append("    },")
     return "\n".join([*lines, ")"])
+
+
+def _speculation(chosen: Speculation) -> list[str]:
+    """The engine's argument, with why; nothing where nothing speculates."""
+    if chosen.method == "off":
+        return []
+    lines = [
+        *_comment(chosen.reason, "    "),
+        "    speculation=outrider.Speculation(",
+        f"        {literal(chosen.method)},",
+    ]
+    if chosen.tokens:
+        lines.append(f"        tokens={chosen.tokens},")
+    if chosen.drafter:
+        lines.append(f"        drafter=outrider.Weights({literal(chosen.drafter)}),")
+        lines.append(f"        quantization={literal(chosen.quantization or 'none')},")
+    return [*lines, "    ),"]
 
 
 def _server(server: ServerPlan) -> str:

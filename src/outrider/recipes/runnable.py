@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from outrider.errors import OutriderError
 from outrider.recipes.library import Catalog
@@ -23,6 +23,7 @@ class Verdict:
         reason: why not; or what it takes, where it is.
         fix: what would make it run; empty where it runs, or nothing here would.
         memory_bytes: of one replica, where it is known.
+        lacks_all_gpus: it is for GPUs, and the machine has none of any kind.
     """
 
     recipe: str
@@ -32,6 +33,7 @@ class Verdict:
     reason: str
     fix: str
     memory_bytes: int | None
+    lacks_all_gpus: bool = False
 
 
 def verdicts(
@@ -69,7 +71,8 @@ def _verdict(
     except OutriderError as error:
         why = (error.why or error.what).removeprefix(f"{recipe.id}: ")
         # A recipe that was rejected has no remedy of its own: the reason is all there is to say.
-        return _no(recipe, why, "" if "rejected" in error.details else error.remedy or "")
+        verdict = _no(recipe, why, "" if "rejected" in error.details else error.remedy or "")
+        return replace(verdict, lacks_all_gpus=recipe.hardware.kind == "gpu" and not inventory.gpus)
     need = planned.server.memory
     if (lacking := _engine(recipe, inventory, broken)) is not None:
         return _no(recipe, *lacking, need)

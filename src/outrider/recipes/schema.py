@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -68,11 +68,19 @@ class Hardware(SpecModel):
     nodes: int = Field(default=1, ge=1)
     """Nodes of one replica."""
     min_memory_bytes: int = Field(ge=0)
-    """Memory it takes at least: of the host for kind cpu, of one GPU for kind gpu."""
+    """Memory it takes at least: of the host for kind cpu, of one GPU for kind gpu. 0: its source does not say."""
+
+    @property
+    def title(self) -> str:
+        """For people: ``cpu``, ``H200``, ``8 × H200``, ``2 nodes of 8 × H200``."""
+        many = f"{self.count} × {self.gpu}" if self.count > 1 else f"{self.gpu}"
+        name = many if self.kind == "gpu" else "cpu"
+        return f"{self.nodes} nodes of {name}" if self.nodes > 1 else name
 
 
 class EngineEnvironment(SpecModel):
-    """The engine's Python. Empty packages: Outrider's own Python, with the extra that holds the engine."""
+    """The engine's Python. Empty packages: for llama.cpp Outrider's own Python, with the extra that holds it; for the
+    others an environment with the engine's package in the recipe's version."""
 
     python: str | None = None
     """Version (``3.11``) or path of an interpreter. None: Outrider's own."""
@@ -81,7 +89,7 @@ class EngineEnvironment(SpecModel):
     env: dict[str, str] = Field(default_factory=dict)
     """Environment variables of the engine's process."""
     patches: tuple[str, ...] = ()
-    """Unified diffs onto the installed packages."""
+    """Unified diffs onto the installed packages: the text of one, or ``outrider:NAME`` for one that ships."""
 
 
 class RecipeEngine(SpecModel):
@@ -89,12 +97,17 @@ class RecipeEngine(SpecModel):
 
     name: Literal["sglang", "vllm", "llamacpp"]
     version: str
+    """The version that the recipe was made with, and that its environment holds; ``any`` where that does not matter."""
+    min_version: str | None = None
+    """The oldest version that the source says serves the model."""
     environment: EngineEnvironment = EngineEnvironment()
 
 
 class Envelope(SpecModel):
     """The traffic it was made for: a recipe that wins on one workload may lose on another."""
 
+    name: str = ""
+    """What the source calls it: a dataset, a traffic shape."""
     input_tokens: int | None = None
     """Prompt length of the measurement, tokens."""
     output_tokens: int | None = None
@@ -105,14 +118,59 @@ class Envelope(SpecModel):
     """Requests in flight beyond which nothing was tried."""
 
 
+class Training(SpecModel):
+    """What a drafter was trained on: it drafts well there and badly elsewhere. None: its source does not say."""
+
+    modes: tuple[Literal["thinking", "non-thinking"], ...] | None = None
+    """Modes of the target that it was trained in."""
+    languages: tuple[str, ...] | None = None
+    """Languages, by ISO 639-1 code."""
+
+
+class BreakEven(SpecModel):
+    """How good a drafter must be to pay at a load."""
+
+    concurrency: int = Field(ge=1)
+    """Requests in flight."""
+    acceptance_length: float = Field(ge=1)
+    """τ, the bonus token included, below which drafting is slower than plain decoding."""
+
+
+class DrafterOption(SpecModel):
+    """A drafter that there is for the model, chosen or not."""
+
+    method: Literal["dflash", "dspark", "eagle3", "mtp", "ngram", "draft"]
+    """``dspark`` is listed where a source names it; no engine class of this version sets it."""
+    drafter: str | None = None
+    """The drafter's weights, ``hf:org/name``; None for methods without any."""
+    quantization: str | None = None
+    """Of the drafter's weights; ``none`` for bf16 and fp16. None: its source does not say."""
+    tokens: int | None = Field(default=None, ge=1)
+    """Tokens drafted a step that the source recommends, without the bonus token."""
+    trained_on: Training = Training()
+    """Modes and languages."""
+    max_useful_concurrency: int | None = Field(default=None, ge=1)
+    """The highest load at which somebody saw it pay. None: nobody says."""
+    acceptance_length: float | None = Field(default=None, ge=1)
+    """τ that the source reports, the bonus token included."""
+    break_even: tuple[BreakEven, ...] = ()
+    """By rising concurrency."""
+    source: str = Field(min_length=1)
+    """A URL, or how it was measured."""
+    note: str = ""
+    """What else a reader must know, on one line."""
+
+
 class Speculation(SpecModel):
     """Whether and how a drafter speculates, and why."""
 
     method: Literal["off", "dflash", "eagle3", "mtp", "ngram", "draft"]
     drafter: str | None = None
     """The drafter's weights; None for methods without any."""
+    quantization: str | None = None
+    """Of the drafter's weights, in the engine's words; ``none`` for bf16 and fp16. Needed where there is a drafter."""
     tokens: int | None = Field(default=None, ge=1)
-    """Tokens drafted a step."""
+    """Tokens drafted a step, without the bonus token. None: few, see :mod:`outrider.engines.speculation`."""
     max_useful_concurrency: int | None = Field(default=None, ge=1)
     """Requests in flight beyond which drafting costs more than it gives."""
     reason: str = Field(min_length=1)
@@ -122,35 +180,75 @@ class Speculation(SpecModel):
 class Limits(SpecModel):
     """Beyond these the recipe was never meant to go."""
 
-    max_context: int = Field(ge=1)
-    """Tokens a request may hold."""
+    max_context: int | None = Field(default=None, ge=1)
+    """Tokens a request may hold. None: its source does not say."""
     max_concurrency: int = Field(ge=1)
     """Requests a replica decodes at once."""
 
 
-class CapacityPoint(SpecModel):
-    """One measured load of one replica; times in seconds, rates a second. What was not measured is None."""
+class Figures(SpecModel):
+    """What one load of one replica gave; times in seconds, rates a second. What was not measured is None."""
 
-    concurrency: int = Field(ge=1)
-    """Requests in flight, held constant."""
     ttft_p50: float | None = Field(default=None, gt=0)
     ttft_p95: float | None = Field(default=None, gt=0)
+    ttft_mean: float | None = Field(default=None, gt=0)
+    """The mean, or a published value whose source does not say which statistic it is."""
     itl_p50: float | None = Field(default=None, gt=0)
     """Per request, (last − first content event) ÷ (tokens − 1)."""
     itl_p95: float | None = Field(default=None, gt=0)
+    itl_mean: float | None = Field(default=None, gt=0)
+    """As ``ttft_mean``; published tables call it TPOT."""
     output_tps: float | None = Field(default=None, gt=0)
-    """Generated tokens a second, over all requests."""
+    """Generated tokens a second, over all requests and GPUs of the replica."""
     total_tps: float | None = Field(default=None, gt=0)
-    """Prompt and generated tokens a second, over all requests."""
+    """Prompt and generated tokens a second, over all requests and GPUs of the replica."""
     acceptance_length: float | None = Field(default=None, ge=1)
-    """Tokens committed a verification step, the bonus token included; None without speculation."""
+    """Tokens committed a verification step, the bonus token included; None without speculation or where unsaid."""
+
+    @property
+    def ttft(self) -> float | None:
+        """The middle one as far as it is known: the median, else the mean."""
+        return self.ttft_mean if self.ttft_p50 is None else self.ttft_p50
+
+    @property
+    def itl(self) -> float | None:
+        """Likewise."""
+        return self.itl_mean if self.itl_p50 is None else self.itl_p50
+
+
+class CapacityPoint(Figures):
+    """One measured load of one replica."""
+
+    concurrency: int = Field(ge=1)
+    """Requests in flight, held constant."""
+
+
+class Observation(Figures):
+    """Figures that are no point of the curve: their load, engine or hardware is not exactly the recipe's."""
+
+    workload: Envelope = Envelope()
+    """What traffic it was."""
+    concurrency: int | None = Field(default=None, ge=1)
+    """Requests in flight. None: an open load, or the source does not say."""
+    gpus: int | None = Field(default=None, ge=1)
+    """GPUs that the figures are of. None: the source does not say; the rates are then of one GPU."""
+    difference: str = Field(min_length=1)
+    """What differs from the recipe, on one line."""
+    source: str = Field(min_length=1)
+    """A URL."""
+
+
+Status = Literal["measured", "published", "estimated", "untested"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+"""From the best provenance to the worst."""
 
 
 class Provenance(SpecModel):
     """Who says so."""
 
-    status: Literal["measured", "published", "estimated", "untested"]
-    """Measured with the command below, published at the URL, estimated from the model's facts, or untested."""
+    status: Status
+    """Measured here with the command below; published: the URL's author ran it on this hardware; estimated from the
+    model's facts; untested: nobody says that it ran on this hardware, whoever wrote the configuration."""
     when: date | None = None
     """Day of the measurement or publication. None: made at planning."""
     who: str = ""
@@ -196,11 +294,16 @@ class Recipe(SpecModel):
     flags: dict[str, ReasonedFlag]
     """In the order they are shown."""
     speculation: Speculation
+    """The drafter that it runs with."""
+    drafters: tuple[DrafterOption, ...] = ()
+    """Drafters that there are for the model."""
     limits: Limits
     warm_up: tuple[dict[str, Any], ...] | None = None
     """Payloads ``{"path", "body"}`` sent before users' requests come. None: the engine's usual ones."""
     capacity_curve: tuple[CapacityPoint, ...] = ()
     """By rising concurrency; empty: nothing is known of its speed."""
+    observations: tuple[Observation, ...] = ()
+    """Further published figures of the model, for comparison."""
     provenance: Provenance
     stale_after: date | None = None
     """Day after which somebody should measure again. None: nothing was measured."""

@@ -25,6 +25,8 @@ class Inventory(SpecModel):
     """Host memory this process may use, bytes: all of it, or what its cgroup allows where that is less."""
     disk_free_bytes: int
     """Free where the cache lies, bytes."""
+    memory_bandwidth: float | None = None
+    """Bytes a second that its cores read together, as measured. None: not measured; plans take a cautious figure."""
     gpus: tuple[Gpu, ...] = ()
     """One entry a GPU; empty: none was found."""
     engines: dict[str, str | None] = Field(default_factory=dict)

@@ -1,0 +1,176 @@
+"""Recipes made of somebody else's: what every importer shares. Pure: data in, documents and what was not read out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any
+
+from outrider.engines.speculation import WITH_DRAFTER
+from outrider.recipes.commands import Command, Drafting
+from outrider.spec.names import nearest_name
+
+_FRESH = timedelta(days=180)
+"""How long an imported recipe is taken to be right: engines drift."""
+_NAMES = {"rtx": "RTX", "pro": "PRO"}
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an importer made.
+
+    Attributes:
+        recipes: documents of schema version 1, not yet checked.
+        unread: fields of the source that no recipe has a place for, dotted.
+        left_out: what of a recipe's command could not be carried over, as ``recipe id: words``.
+    """
+
+    recipes: list[dict[str, Any]] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a recipe comes from.
+
+    Attributes:
+        url: of the source.
+        who: whose it is.
+        day: of the import.
+    """
+
+    url: str
+    who: str
+    day: date
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What a recipe runs on and how it leans, as the source says.
+
+    Attributes:
+        hardware: the source's id of the GPU, ``h200`` or ``rtx_5090``.
+        precision: of the weights.
+        profile: latency, balanced or throughput.
+        memory_gb: that all GPUs together need at least; None: the source does not say.
+        verified: whether the source says that it ran on this hardware.
+    """
+
+    hardware: str
+    precision: str
+    profile: str = "balanced"
+    memory_gb: float | None = None
+    verified: bool = False
+
+
+def gpu_name(identifier: str) -> str:
+    """``rtx_5090`` as GPUs are named, ``RTX 5090``."""
+    return " ".join(_NAMES.get(part, part.upper()) for part in identifier.split("_"))
+
+
+def unread(data: Mapping[str, Any], read: Iterable[str], prefix: str = "") -> list[str]:
+    """The fields of ``data`` that are not in ``read``, and not empty."""
+    known = set(read)
+    return [f"{prefix}{name}" for name, value in data.items() if name not in known and value not in (None, {}, [], "")]
+
+
+def document(
+    engine: Mapping[str, Any],
+    model: Mapping[str, Any],
+    command: Command,
+    placed: Placed,
+    origin: Origin,
+    *,
+    drafters: Sequence[Drafting] = (),
+    curve: Sequence[Mapping[str, Any]] = (),
+    note: str = "",
+) -> dict[str, Any]:
+    """One recipe.
+
+    Args:
+        engine: of the schema, with ``name`` and ``version``.
+        model: of the schema, with ``id`` and ``facts``.
+        command: what the source runs; its model is the weights.
+        drafters: further ones that the source names.
+        note: what else a reader must know.
+    """
+    flags = {"gpus": 1, **command.flags}
+    count = int(flags["gpus"]) * int(flags.get("data_parallel_size", 1)) if engine["name"] == "vllm" else flags["gpus"]
+    speculation, options = _speculation(command.drafting, drafters, origin.url)
+    context = command.flags.get("context") or model["facts"].get("context_length")
+    many = f"{count}x" if count != 1 else ""
+    tail = "" if placed.profile == "balanced" else f"-{placed.profile}"
+    hardware = f"{many}{placed.hardware.replace('_', '-')}-{placed.precision}{tail}"
+    return {
+        "schema_version": 1,
+        "id": f"{nearest_name(str(model['id']).rpartition('/')[2])}/{engine['name']}-{hardware}".lower(),
+        "version": 1,
+        "model": dict(model),
+        "precision": placed.precision,
+        "weights": [{"reference": f"hf:{command.model or model['id']}"}],
+        "hardware": {
+            "kind": "gpu",
+            "gpu": gpu_name(placed.hardware),
+            "count": count,
+            "min_memory_bytes": int((placed.memory_gb or 0) * 1e9 / int(count)),
+        },
+        "engine": dict(engine),
+        "profile": placed.profile,
+        "flags": {name: {"value": value, "reason": "as the source sets it"} for name, value in command.flags.items()},
+        "speculation": speculation,
+        **({"drafters": options} if options else {}),
+        "limits": {"max_context": context, "max_concurrency": command.flags.get("slots") or _most(curve)},
+        **({"capacity_curve": [dict(point) for point in curve]} if curve else {}),
+        "provenance": _provenance(command, placed, origin, note),
+        "stale_after": origin.day + _FRESH,
+    }
+
+
+_SLOTS = 256
+"""Requests decoded at once where a source says nothing: what vLLM's own default is at least."""
+
+
+def _most(curve: Sequence[Mapping[str, Any]]) -> int:
+    return max((int(point["concurrency"]) for point in curve), default=_SLOTS)
+
+
+def _speculation(
+    chosen: Drafting | None, further: Sequence[Drafting], url: str
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A drafter with weights of its own is listed, not chosen: no source says how they are quantised."""
+    listed = [*([chosen] if chosen else []), *(drafting for drafting in further if drafting != chosen)]
+    options = [
+        {
+            "method": drafting.method,
+            **({"drafter": f"hf:{drafting.model}"} if drafting.model else {}),
+            **({"tokens": drafting.tokens} if drafting.tokens else {}),
+            "source": url,
+        }
+        for drafting in listed
+    ]
+    if chosen is None:
+        return {"method": "off", "reason": "as the source runs it"}, options
+    if chosen.method in (*WITH_DRAFTER, "dspark"):
+        why = f"the source runs {chosen.method}, and does not say what this engine must be told of its weights"
+        return {"method": "off", "reason": why}, options
+    tokens = {"tokens": chosen.tokens} if chosen.tokens else {}
+    return {"method": chosen.method, **tokens, "reason": "as the source runs it"}, options
+
+
+def _provenance(command: Command, placed: Placed, origin: Origin, note: str) -> dict[str, Any]:
+    changed = command.drafting is not None and command.drafting.method in (*WITH_DRAFTER, "dspark")
+    notes = [note] if note else []
+    if command.unknown:
+        notes.append(f"left out: {', '.join(command.unknown)}")
+    if not placed.verified:
+        notes.append("the source names no run on this hardware")
+    whole = placed.verified and not command.unknown and not changed
+    return {
+        "status": "published" if whole else "untested",
+        "when": origin.day,
+        "who": origin.who,
+        "url": origin.url,
+        **({"note": "; ".join(notes)} if notes else {}),
+    }

@@ -1,0 +1,147 @@
+"""What requests will see: from the recipe's capacity curve where it was made for this hardware, else the roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from outrider.recipes import capacity, roofline
+from outrider.recipes.candidate import Pair
+from outrider.recipes.device import Device
+from outrider.recipes.drafting import acceptance, draft
+from outrider.recipes.plan import Prediction
+from outrider.recipes.schema import CapacityPoint, Recipe, Speculation
+from outrider.spec.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Loads of one replica and what requests see at each.
+
+    Attributes:
+        points: by rising concurrency; empty: nothing can be said.
+        basis: whose measurement, or what was assumed; where there are no points, what is missing.
+    """
+
+    points: tuple[CapacityPoint, ...]
+    source: Literal["curve", "roofline"]
+    basis: str
+
+    @property
+    def known(self) -> str:
+        """How its loads came to be, one word."""
+        return "measured" if self.source == "curve" else "predicted"
+
+
+def curve_of(
+    pair: Pair,
+    model: roofline.Model,
+    weights: int | None,
+    speculation: Speculation,
+    workload: Workload,
+    loads: Sequence[int],
+) -> Curve:
+    """The curve to plan with.
+
+    Args:
+        weights: bytes; None: not known.
+        loads: requests in flight that the roofline is asked for.
+    """
+    recipe, device = pair.recipe, pair.device
+    missing = roofline.unknown(model.facts, weights, device)
+    known = _acceptance(recipe, speculation)
+    tau = acceptance(speculation, known)
+
+    def computed(load: int) -> CapacityPoint:
+        return _point(device, model, speculation, workload, load, tau)
+
+    if pair.tested and recipe.capacity_curve and speculation == recipe.speculation:
+        return _recorded(recipe, device, None if missing else computed)
+    if missing:
+        return Curve((), "roofline", f"cannot be predicted: {missing} not known")
+    return Curve(tuple(map(computed, loads)), "roofline", _basis(speculation, known, tau))
+
+
+def predicted(curve: Curve, concurrency: int, device: Device) -> Prediction | None:
+    """The curve at a load, with what it costs; None: the curve has no points."""
+    if not curve.points:
+        return None
+    point = capacity.at(curve.points, concurrency)
+    output = point.output_tps
+    cost = None if device.usd_per_hour is None or output is None else device.usd_per_hour / (output * 3600) * 1e6
+    return Prediction(
+        concurrency=point.concurrency,
+        ttft=point.ttft,
+        itl=point.itl,
+        output_tps=output,
+        acceptance_length=point.acceptance_length,
+        usd_per_mtok=cost,
+        source=curve.source,
+        basis=curve.basis,
+    )
+
+
+def _recorded(recipe: Recipe, device: Device, computed: Callable[[int], CapacityPoint] | None) -> Curve:
+    """The recipe's own curve; what a point lacks follows from its totals, or is computed where that can be."""
+    who, traffic = recipe.provenance, recipe.workload
+    basis, share = f"{who.status} on {who.machine or who.url or device}", None
+    if traffic.input_tokens and traffic.output_tokens:
+        basis += f", {traffic.input_tokens:,} tokens in and {traffic.output_tokens:,} out"
+        share = traffic.output_tokens / (traffic.input_tokens + traffic.output_tokens)
+    points, filled = [], False
+    for point in recipe.capacity_curve:
+        values: dict[str, float] = {}
+        if point.output_tps is None and point.total_tps is not None and share is not None:
+            values["output_tps"] = point.total_tps * share
+        lacking = {
+            "ttft_mean": point.ttft,
+            "itl_mean": point.itl,
+            "output_tps": values.get("output_tps", point.output_tps),
+        }
+        if computed is not None and None in lacking.values():
+            other = computed(point.concurrency)
+            filled = True
+            figures = {"ttft_mean": other.ttft, "itl_mean": other.itl, "output_tps": other.output_tps}
+            values |= {name: figures[name] or 0 for name, value in lacking.items() if value is None}
+        points.append(point.model_copy(update=values))
+    return Curve(tuple(points), "curve", basis + ("; what it lacks is the roofline's" if filled else ""))
+
+
+def _acceptance(recipe: Recipe, speculation: Speculation) -> float | None:
+    """What somebody saw of this drafter: on the recipe's curve, in its observations, or said of the drafter."""
+    if speculation.method == "off":
+        return None
+    seen = [figures.acceptance_length for figures in (*recipe.capacity_curve, *recipe.observations)]
+    seen += [option.acceptance_length for option in recipe.drafters if option.method == speculation.method]
+    return next((value for value in seen if value), None)
+
+
+def _point(
+    device: Device, model: roofline.Model, speculation: Speculation, workload: Workload, load: int, tau: float
+) -> CapacityPoint:
+    found = roofline.speed(
+        model,
+        device,
+        draft(speculation, model.facts),
+        requests=load,
+        input_tokens=workload.input_tokens,
+        shared_tokens=workload.shared_prefix_tokens,
+        output_tokens=workload.output_tokens,
+        acceptance=tau,
+    )
+    return CapacityPoint(
+        concurrency=load,
+        ttft_p50=found.ttft,
+        itl_p50=found.itl,
+        output_tps=found.output_tps,
+        acceptance_length=None if speculation.method == "off" else tau,
+    )
+
+
+def _basis(speculation: Speculation, known: float | None, tau: float) -> str:
+    text = "bytes and operations over the hardware's, typical and not p95"
+    if speculation.method == "off":
+        return text
+    whose = "as measured elsewhere" if known else "assumed"
+    return f"{text}; {speculation.method} with an acceptance length of {tau:.3g}, {whose}"

@@ -1,0 +1,173 @@
+"""VLLM without vLLM: what is decided before it runs. tests/engines/test_vllm_serving.py serves with it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outrider.app.server import Launch, Server
+from outrider.engines.base import Engine
+from outrider.engines.vllm import VLLM
+from outrider.errors import EngineMissing, InvalidInput, ReplicaFailed
+from outrider.models.weights import Weights
+from tests.engines.conftest import await_ready, ignore
+from tests.engines.installed import Installed
+
+HERE = Weights("path:/")
+
+
+def made(version: str = "0.32.0", **options: Any) -> VLLM:
+    engine = VLLM(HERE, Installed("vllm", version), **options)
+    engine.prepare(ignore)
+    return engine
+
+
+def test_it_is_an_engine() -> None:
+    engine = made()
+    assert isinstance(engine, Engine) and isinstance(engine, Server)
+    assert engine.version() == "0.32.0"
+
+
+def test_the_least_command(launch: Launch) -> None:
+    assert made().command(launch) == [
+        *("-m", "vllm.entrypoints.cli.main", "serve", "/"),
+        *("--served-model-name", "hello", "--host", "127.0.0.1", "--port", str(launch.port)),
+        *("--shutdown-timeout", "86400", "--dtype", "auto", "--tensor-parallel-size", "1"),
+        *("--kv-cache-dtype", "auto", "--enable-prefix-caching"),
+    ]
+
+
+def test_every_option_is_a_flag_or_a_variable(launch: Launch) -> None:
+    engine = made(
+        dtype="bfloat16",
+        quantization="fp8",
+        context=4096,
+        slots=32,
+        batch_size=8192,
+        gpus=2,
+        memory_share=0.8,
+        kv_cache_type="fp8",
+        kv_cache_gib=2,
+        threads=3,
+        eager=True,
+        cache_prompt=False,
+        tool_call_parser="hermes",
+        reasoning_parser="qwen3",
+        chat_template="/t.jinja",
+        trust_remote_code=True,
+        sleep=True,
+        extra={"seed": 7, "compilation_config": {"mode": 0}, "async_scheduling": False},
+        arguments=["--brand-new"],
+    )
+    said = " ".join(engine.command(launch))
+    for words in (
+        "--dtype bfloat16 --quantization fp8 --max-model-len 4096 --max-num-seqs 32 --max-num-batched-tokens 8192",
+        "--tensor-parallel-size 2 --gpu-memory-utilization 0.8 --kv-cache-dtype fp8 --no-enable-prefix-caching",
+        "--tool-call-parser hermes --reasoning-parser qwen3 --chat-template /t.jinja --enforce-eager",
+        "--trust-remote-code --enable-sleep-mode --enable-auto-tool-choice",
+        '--seed 7 --compilation-config {"mode": 0} --no-async-scheduling',
+    ):
+        assert words in said
+    variables = engine.variables(launch)
+    assert variables["VLLM_CPU_KVCACHE_SPACE"] == "2"
+    assert (variables["OMP_NUM_THREADS"], variables["VLLM_CPU_OMP_THREADS_BIND"]) == ("3", "nobind")
+    assert variables["VLLM_SERVER_DEV_MODE"] == "1"
+    assert engine.arguments == ("--brand-new",)
+
+
+def test_the_key_is_a_variable_and_administrative_paths_stay_shut(launch: Launch) -> None:
+    engine = made()
+    assert launch.key not in " ".join(engine.command(launch))
+    variables = engine.variables(launch)
+    assert variables["VLLM_API_KEY"] == launch.key
+    assert variables["HF_HUB_OFFLINE"] == "1"
+    assert "VLLM_SERVER_DEV_MODE" not in variables
+
+
+def test_the_variables_of_a_running_child(tmp_path: Path, launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
+    dump = f"import json, os; open({str(tmp_path / 'seen')!r}, 'w').write(json.dumps(dict(os.environ)))\n"
+    modules = {"vllm/__init__.py": "", "vllm/entrypoints/__init__.py": "", "vllm/entrypoints/cli/__init__.py": ""}
+    environment = Installed("vllm", "0.32.0", {**modules, "vllm/entrypoints/cli/main.py": dump})
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")
+    engine = VLLM(HERE, environment)
+    engine.prepare(ignore)
+    engine.start(replace(launch, env={"OF_THE_LAUNCH": "yes"}))
+    with pytest.raises(ReplicaFailed) as caught:
+        await_ready(engine)
+    assert caught.value.details["code"] == 0
+    seen = json.loads((tmp_path / "seen").read_text())
+    assert seen["OF_THE_ENVIRONMENT"] == seen["OF_THE_LAUNCH"] == "yes"
+    assert seen["VLLM_API_KEY"] == launch.key
+    assert "HF_TOKEN" not in seen and "PYTHONHOME" not in seen
+
+
+def test_a_failed_start_says_the_engines_own_error(launch: Launch) -> None:
+    fail = "import sys\nprint('INFO loading')\nprint('ValueError: no such model')\nprint('bye')\nsys.exit(1)\n"
+    modules = {"vllm/__init__.py": "", "vllm/entrypoints/__init__.py": "", "vllm/entrypoints/cli/__init__.py": ""}
+    engine = VLLM(HERE, Installed("vllm", "0.32.0", {**modules, "vllm/entrypoints/cli/main.py": fail}))
+    engine.prepare(ignore)
+    engine.start(launch)
+    with pytest.raises(ReplicaFailed) as caught:
+        await_ready(engine)
+    assert caught.value.why == "ValueError: no such model"
+    assert "bye" in caught.value.details["log"]
+
+
+def test_warm_up_follows_what_it_can_do() -> None:
+    assert [sorted(set(payload["body"]) & {"response_format", "tools"}) for payload in made().payloads] == [
+        [],
+        ["response_format"],
+    ]
+    engine = made(tool_call_parser="hermes", shared_prefix="You are a pirate.")
+    assert "tools" in engine.payloads[2]["body"]
+    assert engine.payloads[3]["body"]["messages"][0] == {"role": "system", "content": "You are a pirate."}
+    assert made(warm_up=[]).payloads == ()
+
+
+def test_it_describes_itself_as_json() -> None:
+    described = json.loads(json.dumps(made(slots=3, extra={"seed": 7}).describe()))
+    assert described["name"] == "vllm"
+    assert (described["flags"]["slots"], described["flags"]["seed"]) == (3, 7)
+    assert "quantization" not in described["flags"]
+
+
+def test_before_the_start_it_neither_answers_nor_ends() -> None:
+    engine = made()
+    assert not engine.probe()
+    assert (engine.poll(), engine.metrics_url, engine.pid) == (None, None, None)
+    engine.warm_up(ignore)
+    engine.stop(1.0)
+    with pytest.raises(ReplicaFailed, match="not started"):
+        engine.sleep()
+
+
+def test_an_environment_without_it() -> None:
+    with pytest.raises(EngineMissing, match="vllm or vllm-cpu"):
+        VLLM(HERE, Installed("something", "1")).prepare(ignore)
+
+
+def test_a_flag_that_its_version_lacks_is_refused_before_weights_are_fetched() -> None:
+    engine = VLLM(Weights("path:/nowhere"), Installed("vllm", "0.24.0"), extra={"aux_output_config": {}})
+    with pytest.raises(InvalidInput, match=r"0\.24\.0 has no flag"):
+        engine.prepare(ignore)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"context": 0}, "context"),
+        ({"slots": True}, "slots"),
+        ({"gpus": 1.5}, "gpus"),
+        ({"memory_share": 1.2}, "memory_share"),
+        ({"extra": {"enforce_eager": True}}, "eager="),
+        ({"warm_up": [{"path": "v1", "body": {}}]}, "payload 1"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        made(**options)
