@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -9,29 +10,40 @@ import pytest
 
 from tests.e2e.outrider_process import MODEL, NAME, Outrider, until
 
-_REPETITIVE = "Repeat: " + "one two three four five six seven. " * 12
+_REPETITIVE = "one two three four five six seven. " * 12
+_DRAFTING = (
+    *("--set", "speculative.types=ngram-simple"),
+    *("--set", "speculative.ngram_simple.size_n=3", "--set", "speculative.ngram_simple.size_m=4"),
+)
+"""From three tokens seen before, the four that followed them."""
 
 
 @pytest.mark.e2e
 def test_the_last_minute_of_an_endpoint(outrider: Outrider) -> None:
-    drafting = ("--set", "speculative.types=ngram-simple")
-    outrider.run("endpoint", "create", "--model", MODEL, *drafting)
+    outrider.run("endpoint", "create", "--model", MODEL, *_DRAFTING)
 
     def stats() -> Any:
         return outrider.json("endpoint", "stats", NAME)
 
-    idle = until(lambda: (found := stats())["engine"] and found["gateway"] and found)
+    def once(what: Callable[[Any], object]) -> Any:
+        def look() -> Any:
+            seen = stats()  # reports come each half second, pages each second
+            return seen if what(seen) else None
+
+        return until(look)
+
+    idle = once(lambda seen: seen["engine"] and seen["gateway"])
     assert idle["gateway"]["requests"] == idle["gateway"]["output_tokens"] == idle["engine"]["running"] == 0
     assert idle["gateway"]["ttft"]["p50"] is idle["engine"]["kv_usage"] is idle["engine"]["acceptance_length"] is None
 
     plain = outrider.chat(tokens=16).json()["usage"]
     body: dict[str, Any] = {"model": NAME, "stream": True, "max_tokens": 48, "temperature": 0, "ignore_eos": True}
-    body["messages"] = [{"role": "user", "content": _REPETITIVE}]
-    first, last = (httpx.post(f"{outrider.url}/v1/chat/completions", json=body, timeout=120) for _ in range(2))
+    body["prompt"] = _REPETITIVE
+    first, last = (httpx.post(f"{outrider.url}/v1/completions", json=body, timeout=120) for _ in range(2))
     assert "[DONE]" in first.text and "[DONE]" in last.text
     assert outrider.chat("nobody").status_code == 404
 
-    found = until(lambda: (seen := stats())["gateway"]["requests"] == 3 and _caught_up(seen) and seen)
+    found = once(_settled)
     assert [replica["gateway"]["requests"] for replica in found["replicas"]] == [3]
     assert found["replicas"][0]["engine"] == found["engine"]
     gateway, engine = found["gateway"], found["engine"]
@@ -47,10 +59,11 @@ def test_the_last_minute_of_an_endpoint(outrider: Outrider) -> None:
     assert shares == sorted(shares, reverse=True) and 0 < shares[0] <= 1
     assert "accepted at" in outrider.run("endpoint", "stats", NAME)
     outrider.run("endpoint", "stop", NAME)
-    ended = until(lambda: not (seen := stats())["replicas"] and seen)
+    ended = once(lambda seen: not seen["replicas"])
     assert (ended["gateway"]["requests"], ended["engine"]) == (3, None)
 
 
-def _caught_up(found: Any) -> bool:
-    """Whether the engine's page was read after its last step."""
-    return bool(found["engine"]["acceptance_length"] and not found["engine"]["running"])
+def _settled(seen: Any) -> bool:
+    """Whether all three requests were reported, and the engine's page is of after them."""
+    engine = seen["engine"]
+    return bool(seen["gateway"]["requests"] == 3 and engine["acceptance_length"] and not engine["running"])

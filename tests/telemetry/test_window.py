@@ -16,7 +16,7 @@ NOW = 1_764_000_000_500
 def record(**changes: Any) -> dict[str, Any]:
     """A gateway's record, as far as it is read; ``ended`` is UTC ms."""
     ended = changes.pop("ended", NOW)
-    fields = {
+    fields: dict[str, Any] = {
         "endpoint": "a",
         "replica": "r1",
         "outcome": Outcome.OK,

@@ -26,6 +26,8 @@ Section = tuple[Sequence[str], list[Sequence[str]]]
 """Column names and rows."""
 
 _UNKNOWN = "–"
+_POSITIONS = 12
+"""Draft positions beside each other: what a hundred columns hold."""
 _QUANTILES = ("p50", "p95", "p99")
 
 
@@ -116,8 +118,7 @@ def sections(view: View) -> list[Section]:
     ]
     if any(engine.get(kind) for _, engine in engines for kind in ("ttft", "itl", "queue")):
         found.append(_durations("in the engine", ("ttft", "itl", "queue"), engines))
-    if any(engine.get("acceptance_by_position") for _, engine in engines):
-        found.append(_acceptance(engines))
+    found += _acceptance(engines)
     return found
 
 
@@ -148,15 +149,18 @@ def _load(label: str, gateway: View, engine: View) -> Sequence[str]:
     )
 
 
-def _acceptance(engines: Sequence[tuple[str, View]]) -> Section:
+def _acceptance(engines: Sequence[tuple[str, View]]) -> list[Section]:
+    """Positions from 1 on, in lines of :data:`_POSITIONS`; those at the end where nothing was accepted are left out."""
     shares = [(label, engine.get("acceptance_by_position") or ()) for label, engine in engines]
-    most = max(len(positions) for _, positions in shares)
-    columns = ("accepted at", *(str(position) for position in range(1, most + 1)))
-    rows: list[Sequence[str]] = [
-        (label, *(share(value) for value in positions), *(_UNKNOWN for _ in range(most - len(positions))))
-        for label, positions in shares
-    ]
-    return columns, rows
+    last = max((number for _, row in shares for number, value in enumerate(row, 1) if value or number == 1), default=0)
+    found: list[Section] = []
+    for start in range(0, last, _POSITIONS):
+        numbers = range(start, min(start + _POSITIONS, last))
+        rows: list[Sequence[str]] = [
+            (label, *(f"{row[n]:.0%}" if n < len(row) else _UNKNOWN for n in numbers)) for label, row in shares
+        ]
+        found.append((("accepted at", *(str(number + 1) for number in numbers)), rows))
+    return found
 
 
 def duration(seconds: float | None) -> str:
