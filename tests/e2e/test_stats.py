@@ -59,8 +59,7 @@ def test_the_last_minute_of_an_endpoint(outrider: Outrider) -> None:
     assert shares == sorted(shares, reverse=True) and 0 < shares[0] <= 1
     assert "accepted at" in outrider.run("endpoint", "stats", NAME)
     outrider.run("endpoint", "stop", NAME)
-    ended = once(lambda seen: not seen["replicas"])
-    assert (ended["gateway"]["requests"], ended["engine"]) == (3, None)
+    assert once(lambda seen: not seen["replicas"])["engine"] is None
 
 
 def _settled(seen: Any) -> bool:
