@@ -49,9 +49,14 @@ def test_the_last_minute_of_an_endpoint(outrider: Outrider) -> None:
     assert outrider.chat("nobody").status_code == 404
 
     rise = Rise.between(before, _page(outrider), 1.0)
-    found = once(
-        lambda seen: seen["gateway"]["requests"] == 3 and seen["engine"]["prefix_hit_rate"] == rise.prefix_hit_rate
-    )
+    shares = rise.acceptance_by_position
+
+    def settled(seen: Any) -> bool:
+        engine = seen["engine"]
+        told = seen["gateway"]["requests"] == 3 and not engine["running"]
+        return bool(told and engine["prefix_hit_rate"] == rise.prefix_hit_rate)
+
+    found = once(settled)
     assert [replica["gateway"]["requests"] for replica in found["replicas"]] == [3]
     assert found["replicas"][0]["engine"] == found["engine"]
     gateway, engine = found["gateway"], found["engine"]
@@ -62,7 +67,6 @@ def test_the_last_minute_of_an_endpoint(outrider: Outrider) -> None:
     assert gateway["output_tokens_per_second"] == pytest.approx(gateway["output_tokens"] / found["covered"])
     assert (engine["running"], engine["waiting"]) == (0, 0)
     assert 0 < engine["prefix_hit_rate"] < 1, "the second stream found the first one's prompt in the cache"
-    shares = rise.acceptance_by_position
     assert engine["acceptance_by_position"] == (shares and list(shares)), "what it drafts depends on what it says"
     assert engine["acceptance_length"] == (shares and pytest.approx(1 + sum(shares)))
     assert f"{NAME}, last " in outrider.run("endpoint", "stats", NAME)
