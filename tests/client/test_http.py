@@ -50,6 +50,7 @@ _CALLS: list[tuple[Callable[[Client], Any], str, str, dict[str, str], Any]] = [
     (lambda c: c.revision("a", 3), "GET", "/endpoints/a/revisions/3", {}, None),
     (lambda c: c.source("a"), "GET", "/endpoints/a/revisions/current/source", {}, None),
     (lambda c: c.replicas("a"), "GET", "/endpoints/a/replicas", {}, None),
+    (lambda c: c.stats("a"), "GET", "/endpoints/a/stats", {}, None),
     (lambda c: c.logs("a", tail=5), "GET", "/endpoints/a/replicas/latest/logs", {"tail": "5"}, None),
     (lambda c: c.events("a", after=7), "GET", "/endpoints/a/events", {"after": "7", "limit": "200"}, None),
     (lambda c: c.plan({"model": "m"}), "POST", "/plans", {}, {"model": "m"}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from outrider.store.events import Events
 from outrider.store.keys import Keys
 from outrider.store.revisions import Revisions
 from outrider.store.usage import Usage, Used
+from tests.client.standin import Answer, Asked, serving
 
 DECLARATION: dict[str, Any] = {"server": {"min_replicas": 1, "exit_grace_period": 0}, "engine": {"name": "x"}}
 
@@ -99,11 +100,11 @@ def controller(home: Home, database: Database, stand: Stand) -> Controller:
     return Controller(home, database, stand, now=lambda: Time.now, new_id=lambda: next(ids))
 
 
-def _endpoint(database: Database, name: str = "a") -> int:
+def _endpoint(database: Database, name: str = "a", declaration: dict[str, Any] = DECLARATION) -> int:
     if name not in {record.name for record in Endpoints(database).list()}:
         Endpoints(database).insert(name, {"model": "m"}, at=1)
     number = Revisions(database).append(
-        name, digest="d", source="x = 1\n", plan=None, declaration=DECLARATION, origin="planned", at=1
+        name, digest="d", source="x = 1\n", plan=None, declaration=declaration, origin="planned", at=1
     )
     Endpoints(database).set_revision(name, number, at=1)
     return number
@@ -219,3 +220,44 @@ async def test_what_a_gateway_reports_is_counted_and_spends_the_budget(
         await controller.link.close()
     assert Usage(database).all() == {made.id: Used(2, 180, 40)}
     assert published[-1]["keys"][0]["limits"] == {"budget_tokens": 100, "spent_tokens": 100}
+
+
+async def test_what_engines_and_gateways_say_is_measured(
+    home: Home, controller: Controller, database: Database, stand: Stand
+) -> None:
+    def respond(asked: Asked) -> Answer:
+        assert asked.headers["authorization"] == f"Bearer {controller.members()[0].replica.spec.key}"
+        return Answer(body=b"llamacpp:requests_processing 3\n", kind="text/plain")
+
+    _endpoint(database, declaration={**DECLARATION, "engine": {"name": "llamacpp"}})
+    await controller.round()
+    with serving(respond) as engine:
+        state = ReplicaState(Stage.READY, "", None, None, engine.url, f"{engine.url}/metrics", 0)
+        stand.seen["r0"] = Observation(True, state, None)
+        running = asyncio.create_task(controller.run())
+        try:
+            await _until(lambda: controller.stats("a")["engine"])
+            unconnected = controller.stats("a")
+            assert unconnected["gateway"] is unconnected["held"] is None
+            _, writer = await asyncio.open_unix_connection(str(home.gateway_socket))
+            finished = {"endpoint": "a", "replica": "r0", "outcome": "ok", "at": Time.now, "e2e": 0.0, "key": None}
+            finished |= {"prompt_tokens": 90, "completion_tokens": 20, "ttft": None, "itl": None}
+            report = {"type": "report", "replicas": {"r0": {"in_flight": 2}}, "waiting": {"a": 5, "b": 9}}
+            for line in ({"type": "hello", "pid": 1, "url": "u"}, {**report, "records": [finished]}):
+                writer.write(json.dumps(line).encode() + b"\n")
+            await _until(lambda: controller.stats("a")["held"])
+            found = controller.stats("a")
+            writer.close()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+    assert (found["held"], found["gateway"]["requests"], found["gateway"]["in_flight"]) == (5, 1, 2)
+    assert found["engine"]["running"] == found["replicas"][0]["engine"]["running"] == 3
+
+
+async def _until(seen: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            if seen():
+                return
+            await asyncio.sleep(0.01)

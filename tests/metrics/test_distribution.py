@@ -58,3 +58,12 @@ def test_quantiles_rise(counts: list[int], one: float, other: float) -> None:
         assert not found.count
     else:
         assert 0 <= low <= high <= 0.4
+
+
+@given(*[st.lists(st.integers(0, 9), min_size=4, max_size=4)] * 2)
+def test_two_together_less_one_is_the_other(one: list[int], other: list[int]) -> None:
+    first, second = Distribution(BOUNDS, tuple(one), 2.0), Distribution(BOUNDS, tuple(other), 3.0)
+    both = first.plus(second)
+    assert both is not None and both == second.plus(first)
+    assert both.since(first) == second
+    assert first.plus(Distribution((math.inf,), (1,), 1.0)) is None

@@ -153,6 +153,13 @@ def _replica_routes(routes: APIRouter, service: EndpointService, placement: Plac
         """Where a ready replica's engine itself listens, with its key: the way past the gateway, on its own host."""
         return service.engine(name)
 
+    @routes.get("/endpoints/{name}/stats")
+    async def get_stats(name: str) -> dict[str, Any]:
+        """What happened within the last minute, of the endpoint and of each replica: what the gateway saw and what the
+        engine says. Durations in seconds, shares from 0 to 1; what nobody knows is null."""
+        await asyncio.to_thread(service.view, name)
+        return service.stats(name)
+
     @routes.get("/endpoints/{name}/events", response_model=None)
     async def get_events(
         request: Request,

@@ -55,16 +55,21 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: 
     if not cells:
         say(empty, "dim")
     elif console.is_terminal:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for column in columns:
-            table.add_column(column, overflow="fold")
-        for row in cells:
-            table.add_row(*(coloured(cell) for cell in row))
-        console.print(table)
+        console.print(drawn_table(columns, cells))
     else:
         widths = [max(len(row[i]) for row in (list(columns), *cells)) for i in range(len(columns))]
         for row in (list(columns), *cells):
             say("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def drawn_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table as :func:`show_table` prints it on a terminal."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(coloured(cell) for cell in row))
+    return table
 
 
 def coloured(word: str, text: str | None = None) -> Text:

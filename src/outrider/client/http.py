@@ -160,6 +160,10 @@ class Client:
         """``url`` and ``key`` of a ready replica's engine, past the gateway; reachable on the replica's host only."""
         return self._object("GET", f"{_endpoint(name)}/engine")
 
+    def stats(self, name: str) -> View:
+        """What happened at an endpoint and each of its replicas within the last minute; None is unknown, never zero."""
+        return self._object("GET", f"{_endpoint(name)}/stats")
+
     def logs(self, name: str, replica: str = "latest", *, tail: int = 200) -> str:
         """The last lines of a replica's log."""
         path = f"{_endpoint(name)}/replicas/{_segment(replica)}/logs"

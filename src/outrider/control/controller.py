@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from outrider.app.server import Stage
 from outrider.control import events, table
 from outrider.control.events import Recorder
 from outrider.control.link import GatewayLink
+from outrider.control.measuring import Measuring
 from outrider.control.members import Death, Member, death
 from outrider.control.metering import Metering, spent
 from outrider.control.reconcile import Activate, Drain, Kill, Remove, Seen, Start, Stop, Wanted, reconcile
@@ -77,12 +78,14 @@ class Controller:
         self._poke = asyncio.Event()
         self._leaving = False
         self._metering = Metering(database)
-        self.link = GatewayLink(home.gateway_socket, on_wake=lambda _: self.poke(), on_records=self._metering.take)
+        self._measuring = Measuring(self.members, self._revisions, now)
+        self.link = GatewayLink(home.gateway_socket, on_wake=lambda _: self.poke(), on_records=self._take)
 
     async def run(self) -> None:
         """Adopt what is there and reconcile until :meth:`leave` was called and no replica is left."""
         await asyncio.to_thread(self._adopt)
         await self.link.start()
+        measuring = asyncio.create_task(self._measuring.run())
         try:
             while not (self._leaving and not self._members):
                 self._poke.clear()
@@ -92,6 +95,7 @@ class Controller:
                 except TimeoutError:
                     continue
         finally:
+            measuring.cancel()
             await self.link.close()
             await asyncio.to_thread(self._metering.flush)
 
@@ -117,6 +121,10 @@ class Controller:
         """The replicas known now."""
         return [m for m in list(self._members.values()) if endpoint is None or m.endpoint == endpoint]
 
+    def stats(self, endpoint: str) -> dict[str, Any]:
+        """What happened at an endpoint within the last minute (from the event loop)."""
+        return self._measuring.stats(endpoint, self.link)
+
     def state(self, record: EndpointRecord, revision: RevisionRecord | None) -> str:
         """The endpoint's state in one word."""
         return summarise(
@@ -125,6 +133,10 @@ class Controller:
             wanted=_count(revision),
             stages=[member.stage for member in self.members(record.name)],
         )
+
+    def _take(self, records: Sequence[dict[str, Any]]) -> None:
+        self._metering.take(records)
+        self._measuring.take(records)
 
     async def round(self) -> bool:
         """One round; True while something is on its way."""

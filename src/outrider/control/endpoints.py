@@ -313,6 +313,10 @@ class EndpointService:
                 return {"url": url, "key": member.replica.spec.key}
         raise ReplicaNotFound(f"{name} has no ready replica", remedy=f"See: outrider endpoint info {name}")
 
+    def stats(self, name: str) -> dict[str, Any]:
+        """What happened at an endpoint within the last minute. In the event loop; an unknown one is one without."""
+        return self._controller.stats(name)
+
     def _find(self, name: str) -> EndpointRecord | None:
         return next((record for record in self._endpoints.list() if record.name == name), None)
 

@@ -65,6 +65,10 @@ class GatewayLink:
             total += int(entry.get("in_flight", 0)) if isinstance(entry, dict) else 0
         return total
 
+    def held(self, endpoint: str) -> int:
+        """Requests that wait in gateways until a replica of an endpoint has room, as of their last report."""
+        return sum(int((latest.get("waiting") or {}).get(endpoint, 0)) for latest in self._writers.values())
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         latest: dict[str, Any] = {}
         self._writers[writer] = latest
@@ -87,6 +91,8 @@ class GatewayLink:
         elif kind == "report":
             replicas = message.get("replicas") or {}
             latest["report"] = replicas if isinstance(replicas, dict) else {entry["id"]: entry for entry in replicas}
+            waiting = message.get("waiting")
+            latest["waiting"] = waiting if isinstance(waiting, dict) else {}
             self._on_records(message.get("records") or [])
         elif kind == "wake":
             self._on_wake(str(message["endpoint"]))

@@ -54,6 +54,13 @@ class Distribution:
         counts = tuple(now - before for now, before in zip(self.counts, earlier.counts, strict=True))
         return Distribution(self.bounds, counts, self.total - earlier.total)
 
+    def plus(self, other: Distribution) -> Distribution | None:
+        """Both together; None: other buckets."""
+        if self.bounds != other.bounds:
+            return None
+        counts = tuple(mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True))
+        return Distribution(self.bounds, counts, self.total + other.total)
+
     def quantile(self, q: float) -> float | None:
         """The duration below which a share ``q`` (0 to 1) of them lies; None while empty.
 
