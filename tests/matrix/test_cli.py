@@ -57,7 +57,9 @@ CASES = {
     "name with a path": Case("endpoint info ../../etc", "invalid_name", "Try 'etc'"),
     "unknown task": Case(f"{_CREATE} --task translate", "invalid_spec", "'generate' or 'embed'"),
     "unknown engine": Case(f"{_CREATE} --engine vlm", "invalid_spec", "did you mean 'vllm'"),
-    "engine that no recipe has": Case(f"{_CREATE} --engine sglang", "invalid_input", "you asked for sglang"),
+    "engine that needs a GPU": Case(
+        f"{_CREATE} --engine sglang", "invalid_input", "of GPU memory, and this machine has none"
+    ),
     "unknown drafter": Case(f"{_CREATE} --drafter ofd", "invalid_spec", "did you mean 'off'"),
     "bad GPU": Case(f"{_CREATE} --gpu H200:0", "invalid_spec", "H200:2"),
     "bad unit": Case(f"{_CREATE} --memory 2XB", "invalid_spec", "a size like 2GiB"),
