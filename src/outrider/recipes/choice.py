@@ -218,7 +218,10 @@ def _none_possible(
     endpoint: Endpoint, inventory: Inventory, usable: Sequence[Recipe], rejected: dict[str, str]
 ) -> InvalidInput:
     """Nothing to weigh: what the recipes lack; where that is GPUs alone, how much and which would do."""
-    why = "; ".join(f"{name}: {reason}" for name, reason in rejected.items())
+    alike: dict[str, list[str]] = {}
+    for name, reason in rejected.items():
+        alike.setdefault(reason, []).append(name)
+    why = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in alike.items())
     remedy = "Change what the reasons name, or add a recipe of your own (docs/guides/recipes.md)."
     details: dict[str, object] = {"rejected": rejected}
     wanting = [recipe for recipe in usable if unfit(recipe, endpoint, inventory) is None]
