@@ -7,6 +7,7 @@ the plan for the source's GPUs and engine, since flags of two engines cannot be 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,7 @@ from typing import Any
 import yaml
 
 from outrider.engines.flags import ordered
-from outrider.recipes.commands import Command, Drafting, read_command
+from outrider.recipes.commands import Drafting, read_command
 from outrider.recipes.gpus import gpu_facts
 from outrider.recipes.library import Catalog
 from outrider.recipes.plan import Plan
@@ -35,7 +36,8 @@ class Difference:
     """One thing that plan and source say differently.
 
     Attributes:
-        what: ``GPUs``, ``engine``, ``version``, ``weights``, ``drafter``, ``flag NAME`` or ``variable NAME``.
+        what: ``GPUs``, ``engine``, ``version``, ``weights``, ``drafter``, ``flag NAME``, ``variable NAME``, or ``words``
+            of the source that no recipe has a place for.
         published, planned: as text; :data:`NONE` where that side leaves it to the engine.
         why: the written explanation; None: nobody has explained it.
     """
@@ -91,10 +93,10 @@ def compare(row: Mapping[str, Any], catalog: Catalog) -> Comparison:
     alike = _like_the_source(endpoint, said, free, inventory, catalog)
     command = read_command(said["engine"], said["command"])
     if command.unknown:
-        raise ValueError(f"{row['pair']}: not read: {command.unknown}")
+        found["words"] = ("; ".join(command.unknown), NONE)
     found |= {"version": _versions(said, alike), "weights": (command.model or "", _weights(alike))}
     found |= {"drafter": (_drafter(command.drafting), _speculation(alike))}
-    found |= _sides("flag", _flags(command), {flag.name: flag.value for flag in alike.flags})
+    found |= _sides("flag", command.flags, {flag.name: flag.value for flag in alike.flags})
     found |= _sides("variable", said.get("env", {}), alike.environment.env)
     why = row.get("differences", {})
     unlike = {what: sides for what, sides in found.items() if sides[0] != sides[1]}
@@ -157,10 +159,6 @@ def _speculation(made: Plan) -> str:
     return _drafter(Drafting(chosen.method, (chosen.drafter or "").removeprefix("hf:") or None, chosen.tokens))
 
 
-def _flags(command: Command) -> dict[str, Any]:
-    return dict(command.flags)
-
-
 def _sides(kind: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """What either side sets; one GPU is what engines take without being told."""
     names: Iterable[str] = dict.fromkeys([*ours, *theirs])
@@ -172,4 +170,6 @@ def _sides(kind: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dic
 
 
 def _text(value: object) -> str:
+    if isinstance(value, str) and value.startswith("{"):
+        return json.dumps(json.loads(value))
     return NONE if value is None else str(value)

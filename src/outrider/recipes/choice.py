@@ -10,6 +10,7 @@ from outrider.recipes import shortfall
 from outrider.recipes.appraisal import Appraisal, appraise
 from outrider.recipes.candidate import STANDING, Pair, devices_wanted, divides, nearest, pairs, unfit
 from outrider.recipes.capacity import seconds
+from outrider.recipes.device import same_kind
 from outrider.recipes.fit import MIB
 from outrider.recipes.library import Catalog
 from outrider.recipes.plan import Considered, Decision, MemoryPlan, Part
@@ -102,12 +103,13 @@ def _usable(endpoint: Endpoint, inventory: Inventory, recipes: Sequence[Recipe])
 
 def _order(one: Appraisal, endpoint: Endpoint) -> tuple[object, ...]:
     """What nobody would bear comes last, before it what nobody has run, since its figures are nobody's; of the rest
-    the profile asked for is first, then the cheapest, the fewest GPUs, the best provenance."""
+    the profile asked for is first, then the cheapest, the fewest GPUs, the best provenance. Who asks for throughput
+    bears any wait."""
     status = one.pair.provenance().status
     cost = one.prediction.usd_per_mtok if one.prediction else None
     return (
         not one.pair.device.here,
-        one.target is not None and not one.target.pleasant,
+        _unbearable(one, endpoint),
         status == "untested",
         one.pair.recipe.profile != endpoint.profile,
         _DEAREST if cost is None else cost,
@@ -118,12 +120,16 @@ def _order(one: Appraisal, endpoint: Endpoint) -> tuple[object, ...]:
     )
 
 
+def _unbearable(one: Appraisal, endpoint: Endpoint) -> bool:
+    return one.target is not None and not one.target.pleasant and endpoint.profile != "throughput"
+
+
 def _passed_over(one: Appraisal, first: Appraisal, endpoint: Endpoint) -> str:
     """The first thing in which it is behind."""
     status, best = one.pair.provenance().status, first.pair.provenance().status
     if one.pair.device.here != first.pair.device.here:
         return "this machine does not have it"
-    if one.target is not None and not one.target.pleasant and first.target is not None and first.target.pleasant:
+    if _unbearable(one, endpoint) and not _unbearable(first, endpoint):
         return f"made for loads at which people give up: {_figures(one)}"
     if (status == "untested") != (best == "untested"):
         return f"untested, where the chosen one is {best}"
@@ -205,12 +211,16 @@ def _synthesised(
         return []
     source = facts if facts is not None and facts.format == "safetensors" else None
     reference = endpoint.weights or endpoint.model
-    for recipe in recipes:
-        if source is None and recipe.model.facts.format == "safetensors":
-            source, reference = recipe.model.facts, endpoint.weights or recipe.weights[0].reference
+    wanted = devices_wanted(endpoint, inventory)
+    known = [recipe for recipe in recipes if recipe.model.facts.format == "safetensors"]
+    if source is None and known:
+        # Weights that somebody served on such a GPU are in a form that it can compute with.
+        alike = [r for r in known if any(same_kind(r.hardware.gpu or "", device.name) for device in wanted)]
+        nearest_one = (alike or known)[0]
+        source, reference = nearest_one.model.facts, endpoint.weights or nearest_one.weights[0].reference
     if source is None:
         return []
-    devices = [device for device in devices_wanted(endpoint, inventory) if divides(source, device.count)]
+    devices = [device for device in wanted if divides(source, device.count)]
     return [Pair(on_gpus(endpoint, source, device, reference), device, tested=False) for device in devices]
 
 
