@@ -36,8 +36,8 @@ class Difference:
     """One thing that plan and source say differently.
 
     Attributes:
-        what: ``GPUs``, ``engine``, ``version``, ``weights``, ``drafter``, ``flag NAME``, ``variable NAME``, or ``words``
-            of the source that no recipe has a place for.
+        what: ``GPUs``, ``engine``, ``version``, ``weights``, ``drafter``, ``flag NAME``, ``variable NAME``, or the
+            source's ``words`` that no recipe has a place for.
         published, planned: as text; :data:`NONE` where that side leaves it to the engine.
         why: the written explanation; None: nobody has explained it.
     """

@@ -35,7 +35,8 @@ def _row(one: Comparison) -> str:
     said = one.said
     name = f"[{one.name}](#{_anchor(one.name)})"
     who = f"[{said['who']}]({said['source']})"
-    return f"| {name} | {who} | {said['engine']} | {said['precision']} | `{one.recipe}` | {len(one.differences) or 'none'} |"
+    cells = (name, who, said["engine"], said["precision"], f"`{one.recipe}`", str(len(one.differences) or "none"))
+    return f"| {' | '.join(cells)} |"
 
 
 def _part(one: Comparison) -> list[str]:
