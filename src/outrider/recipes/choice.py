@@ -103,13 +103,12 @@ def _usable(endpoint: Endpoint, inventory: Inventory, recipes: Sequence[Recipe])
 
 def _order(one: Appraisal, endpoint: Endpoint) -> tuple[object, ...]:
     """What nobody would bear comes last, before it what nobody has run, since its figures are nobody's; of the rest
-    the profile asked for is first, then the cheapest, the fewest GPUs, the best provenance. Who asks for throughput
-    bears any wait."""
+    the profile asked for is first, then the cheapest, the fewest GPUs, the best provenance."""
     status = one.pair.provenance().status
     cost = one.prediction.usd_per_mtok if one.prediction else None
     return (
         not one.pair.device.here,
-        _unbearable(one, endpoint),
+        one.target is not None and not one.target.pleasant,
         status == "untested",
         one.pair.recipe.profile != endpoint.profile,
         _DEAREST if cost is None else cost,
@@ -120,16 +119,12 @@ def _order(one: Appraisal, endpoint: Endpoint) -> tuple[object, ...]:
     )
 
 
-def _unbearable(one: Appraisal, endpoint: Endpoint) -> bool:
-    return one.target is not None and not one.target.pleasant and endpoint.profile != "throughput"
-
-
 def _passed_over(one: Appraisal, first: Appraisal, endpoint: Endpoint) -> str:
     """The first thing in which it is behind."""
     status, best = one.pair.provenance().status, first.pair.provenance().status
     if one.pair.device.here != first.pair.device.here:
         return "this machine does not have it"
-    if _unbearable(one, endpoint) and not _unbearable(first, endpoint):
+    if one.target is not None and not one.target.pleasant and first.target is not None and first.target.pleasant:
         return f"made for loads at which people give up: {_figures(one)}"
     if (status == "untested") != (best == "untested"):
         return f"untested, where the chosen one is {best}"

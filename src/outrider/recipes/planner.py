@@ -161,7 +161,8 @@ def _memory(endpoint: Endpoint, found: Appraisal) -> Decision:
             held = f"{found.values.get('slots') or 1} × {load.context:,} tokens"
         reason = f"{describe(fit)}; the cache is for {held}"
     elif fit.needed is not None:
-        reason = f"{'of each GPU' if gpu else 'of the host'}, as the recipe states it; {fit.unknown}"
+        whose = "of each GPU" if gpu else "of the host"
+        reason = f"{whose}, as the recipe states it: it cannot be computed, {fit.unknown} is not known"
     else:
         reason = f"cannot be computed: {fit.unknown} is not known, so nobody checks that it fits"
     if gpu:
