@@ -243,3 +243,14 @@ def test_a_cpu_whose_memory_nobody_measured_is_said_to_be_one() -> None:
     measured = INVENTORIES["CPU"].model_copy(update={"memory_bandwidth": 2e10})
     made = planned("HuggingFaceTB/SmolLM2-135M-Instruct", measured, engine="vllm")
     assert made and made.prediction and "nobody measured" not in made.prediction.basis
+
+
+def test_a_replica_of_a_model_that_takes_images_must_have_read_one() -> None:
+    def images(model: str, name: str, **spec: object) -> int:
+        made = planned(model, INVENTORIES[name], **spec)
+        return 0 if made is None else sum("image_url" in str(payload) for payload in made.warm_up)
+
+    assert images("Qwen/Qwen3.6-27B", "1×H200") == 1
+    assert images("openai/gpt-oss-20b", "1×H100") == 0
+    # That recipe leaves the vision tower out.
+    assert images("Qwen/Qwen3.5-9B", "1×H100", profile="latency") == 0

@@ -53,7 +53,7 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
         environment=_environment(recipe),
         weights=weights,
         server=_server(endpoint, found),
-        warm_up=recipe.warm_up or _warm_up(recipe, values),
+        warm_up=recipe.warm_up or _warm_up(recipe, values, found.facts),
         speculation=speculation,
         prefill_rate=prefill_rate(recipe),
         hardware=str(device),
@@ -83,12 +83,13 @@ def _environment(recipe: Recipe) -> EngineEnvironment:
     return own.model_copy(update={"packages": (f"{engine.name}=={engine.version}",)})
 
 
-def _warm_up(recipe: Recipe, values: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+def _warm_up(recipe: Recipe, values: dict[str, Any], facts: ModelFacts) -> tuple[dict[str, Any], ...]:
     if recipe.engine.name == "llamacpp":
         found = default_payloads(embeddings=bool(values.get("embeddings")))
     else:
         tools, prefix = bool(values.get("tool_call_parser")), values.get("shared_prefix")
-        found = generation_payloads(tools=tools, shared_prefix=prefix)
+        images = bool(facts.takes_images) and not values.get("language_model_only")
+        found = generation_payloads(tools=tools, shared_prefix=prefix, images=images)
     return tuple(dict(payload) for payload in found)
 
 
