@@ -55,7 +55,8 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
         server=_server(endpoint, found),
         warm_up=recipe.warm_up or _warm_up(recipe, values, found.facts),
         speculation=speculation,
-        prefill_rate=prefill_rate(recipe),
+        prefill_rate=endpoint.routing.prefill_rate or prefill_rate(recipe),
+        ttft_penalty=endpoint.routing.ttft_penalty,
         hardware=str(device),
         obstacles=obstacles(device, inventory),
         memory=memory_plan(found),
@@ -69,6 +70,7 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
             weights_decision,
             *flag_decisions,
             *_sizes(endpoint, found),
+            *_routing(endpoint),
             drafting,
         ),
         ignored=ignored(endpoint, inventory, found),
@@ -187,6 +189,14 @@ def _sizes(endpoint: Endpoint, found: Appraisal) -> list[Decision]:
         value = str(found.target.concurrency)
         decisions.append(Decision(choice="target_concurrency", value=value, reason=found.target.reason))
     return decisions
+
+
+def _routing(endpoint: Endpoint) -> list[Decision]:
+    """What was set of it; the rest is the recipe's and the gateway's."""
+    given = endpoint.routing.model_dump(exclude_none=True)
+    return [
+        Decision(choice=f"routing.{name}", value=f"{value:g}", reason="set by you") for name, value in given.items()
+    ]
 
 
 def _server(endpoint: Endpoint, found: Appraisal) -> ServerPlan:
