@@ -11,6 +11,7 @@ import outrider
 PUBLIC = {"App", "Client", "Drafter", "Endpoint", "Environment", "LlamaCpp", "Objective", "OutriderError", "Regions"}
 PUBLIC |= {
     "Resources",
+    "Routing",
     "SGLang",
     "Scaling",
     "Speculation",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from outrider.spec.objective import Objective
     from outrider.spec.regions import Regions
     from outrider.spec.resources import Resources
+    from outrider.spec.routing import Routing
     from outrider.spec.scaling import Scaling
     from outrider.spec.workload import Workload
 
@@ -39,6 +40,7 @@ _HOMES = {
     "OutriderError": "errors",
     "Regions": "spec.regions",
     "Resources": "spec.resources",
+    "Routing": "spec.routing",
     "SGLang": "engines.sglang",
     "Scaling": "spec.scaling",
     "Speculation": "engines.speculation",
@@ -61,6 +63,7 @@ __all__ = [
     "OutriderError",
     "Regions",
     "Resources",
+    "Routing",
     "SGLang",
     "Scaling",
     "Speculation",

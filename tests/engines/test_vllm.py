@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import pytest
 
 from outrider.app.server import Launch, Server
+from outrider.engines import warmup
 from outrider.engines.base import Engine
 from outrider.engines.vllm import VLLM
 from outrider.errors import EngineMissing, InvalidInput, ReplicaFailed
@@ -127,6 +131,18 @@ def test_warm_up_follows_what_it_can_do() -> None:
     assert "tools" in engine.payloads[2]["body"]
     assert engine.payloads[3]["body"]["messages"][0] == {"role": "system", "content": "You are a pirate."}
     assert made(warm_up=[]).payloads == ()
+
+
+def test_an_image_is_sent_where_the_model_takes_some() -> None:
+    sent = warmup.generation_payloads(tools=True, shared_prefix="You are a pirate.", images=True)
+    image, _ = sent[3]["body"]["messages"][0]["content"]
+    kind, _, encoded = image["image_url"]["url"].partition(";base64,")
+    content = base64.b64decode(encoded, validate=True)
+    assert kind == "data:image/png" and content[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", content[16:24]) == (64, 64)
+    assert zlib.decompress(content[41:-16]) == (b"\0" + b"\x80" * 64) * 64
+    assert sent[4]["body"]["messages"][0]["role"] == "system"
+    assert len(warmup.generation_payloads(tools=True, shared_prefix=None)) == 3
 
 
 def test_it_describes_itself_as_json() -> None:

@@ -51,6 +51,7 @@ def read_checkpoint(directory: Path) -> ModelFacts:
         tied_embeddings=_flag(text, "tie_word_embeddings"),
         quantisation=_quantisation(config, text),
         file_bytes=sum(file.stat().st_size for file in files) or None,
+        takes_images=isinstance(config.get("vision_config"), dict),
         has_chat_template=_has_template(directory),
     )
 

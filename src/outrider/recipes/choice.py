@@ -10,6 +10,7 @@ from outrider.recipes import shortfall
 from outrider.recipes.appraisal import Appraisal, appraise
 from outrider.recipes.candidate import STANDING, Pair, devices_wanted, divides, nearest, pairs, unfit
 from outrider.recipes.capacity import seconds
+from outrider.recipes.device import same_kind
 from outrider.recipes.fit import MIB
 from outrider.recipes.library import Catalog
 from outrider.recipes.plan import Considered, Decision, MemoryPlan, Part
@@ -205,12 +206,16 @@ def _synthesised(
         return []
     source = facts if facts is not None and facts.format == "safetensors" else None
     reference = endpoint.weights or endpoint.model
-    for recipe in recipes:
-        if source is None and recipe.model.facts.format == "safetensors":
-            source, reference = recipe.model.facts, endpoint.weights or recipe.weights[0].reference
+    wanted = devices_wanted(endpoint, inventory)
+    known = [recipe for recipe in recipes if recipe.model.facts.format == "safetensors"]
+    if source is None and known:
+        # Weights that somebody served on such a GPU are in a form that it can compute with.
+        alike = [r for r in known if any(same_kind(r.hardware.gpu or "", device.name) for device in wanted)]
+        nearest_one = (alike or known)[0]
+        source, reference = nearest_one.model.facts, endpoint.weights or nearest_one.weights[0].reference
     if source is None:
         return []
-    devices = [device for device in devices_wanted(endpoint, inventory) if divides(source, device.count)]
+    devices = [device for device in wanted if divides(source, device.count)]
     return [Pair(on_gpus(endpoint, source, device, reference), device, tested=False) for device in devices]
 
 

@@ -144,6 +144,8 @@ class Plan(SpecModel):
     """Which drafter, and why."""
     prefill_rate: float | None = None
     """Prompt tokens a second that a replica reads: what routing weighs a cached prefix with. None: not measured."""
+    ttft_penalty: float | None = None
+    """Seconds of waiting that routing may add for a cached prefix. None: the gateway's own."""
     hardware: str = ""
     """Of one replica, as people write it: ``2 × H200``."""
     obstacles: tuple[str, ...] = ()

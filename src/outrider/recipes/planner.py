@@ -53,9 +53,10 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
         environment=_environment(recipe),
         weights=weights,
         server=_server(endpoint, found),
-        warm_up=recipe.warm_up or _warm_up(recipe, values),
+        warm_up=recipe.warm_up or _warm_up(recipe, values, found.facts),
         speculation=speculation,
-        prefill_rate=prefill_rate(recipe),
+        prefill_rate=endpoint.routing.prefill_rate or prefill_rate(recipe),
+        ttft_penalty=endpoint.routing.ttft_penalty,
         hardware=str(device),
         obstacles=obstacles(device, inventory),
         memory=memory_plan(found),
@@ -69,6 +70,7 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
             weights_decision,
             *flag_decisions,
             *_sizes(endpoint, found),
+            *_routing(endpoint),
             drafting,
         ),
         ignored=ignored(endpoint, inventory, found),
@@ -83,12 +85,13 @@ def _environment(recipe: Recipe) -> EngineEnvironment:
     return own.model_copy(update={"packages": (f"{engine.name}=={engine.version}",)})
 
 
-def _warm_up(recipe: Recipe, values: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+def _warm_up(recipe: Recipe, values: dict[str, Any], facts: ModelFacts) -> tuple[dict[str, Any], ...]:
     if recipe.engine.name == "llamacpp":
         found = default_payloads(embeddings=bool(values.get("embeddings")))
     else:
         tools, prefix = bool(values.get("tool_call_parser")), values.get("shared_prefix")
-        found = generation_payloads(tools=tools, shared_prefix=prefix)
+        images = bool(facts.takes_images) and not values.get("language_model_only")
+        found = generation_payloads(tools=tools, shared_prefix=prefix, images=images)
     return tuple(dict(payload) for payload in found)
 
 
@@ -161,7 +164,8 @@ def _memory(endpoint: Endpoint, found: Appraisal) -> Decision:
             held = f"{found.values.get('slots') or 1} × {load.context:,} tokens"
         reason = f"{describe(fit)}; the cache is for {held}"
     elif fit.needed is not None:
-        reason = f"{'of each GPU' if gpu else 'of the host'}, as the recipe states it; {fit.unknown}"
+        whose = "of each GPU" if gpu else "of the host"
+        reason = f"{whose}, as the recipe states it: it cannot be computed, {fit.unknown} is not known"
     else:
         reason = f"cannot be computed: {fit.unknown} is not known, so nobody checks that it fits"
     if gpu:
@@ -185,6 +189,14 @@ def _sizes(endpoint: Endpoint, found: Appraisal) -> list[Decision]:
         value = str(found.target.concurrency)
         decisions.append(Decision(choice="target_concurrency", value=value, reason=found.target.reason))
     return decisions
+
+
+def _routing(endpoint: Endpoint) -> list[Decision]:
+    """What was set of it; the rest is the recipe's and the gateway's."""
+    given = endpoint.routing.model_dump(exclude_none=True)
+    return [
+        Decision(choice=f"routing.{name}", value=f"{value:g}", reason="set by you") for name, value in given.items()
+    ]
 
 
 def _server(endpoint: Endpoint, found: Appraisal) -> ServerPlan:

@@ -18,6 +18,7 @@ from outrider.spec.objective import Objective
 from outrider.spec.problems import problems
 from outrider.spec.regions import Regions
 from outrider.spec.resources import Resources
+from outrider.spec.routing import Routing
 from outrider.spec.scaling import Scaling
 from outrider.spec.workload import Workload
 
@@ -44,6 +45,8 @@ class Endpoint(SpecModel):
     """What a replica may use. Left out: what the recipe needs."""
     regions: Regions = Regions()
     """Where; ignored, with a reason in the plan, by placements without regions."""
+    routing: Routing = Routing()
+    """How far requests stay with replicas that have their prompts cached. Left out: as the recipe's speed says."""
     drafter: Drafter = Drafter()
     """Which draft model; a bare string will do."""
     weights: str | None = Field(default=None, json_schema_extra={"pattern": r"^(hf|path|package):(.*\S)$"})
