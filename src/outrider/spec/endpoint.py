@@ -62,10 +62,12 @@ class Endpoint(SpecModel):
     weights: str | None = Field(default=None, json_schema_extra={"pattern": r"^(hf|path|package):(.*\S)$"})
     """Other weights for the model's recipe: ``hf:…``, ``path:…``, ``package:…``. None: the recipe's own sources."""
     adapters: dict[str, AdapterReference] = Field(
-        default_factory=dict, max_length=_MOST_ADAPTERS, json_schema_extra={"propertyNames": {"pattern": f"^{ADAPTER}$"}}
+        default_factory=dict,
+        max_length=_MOST_ADAPTERS,
+        json_schema_extra={"propertyNames": {"pattern": f"^{ADAPTER}$"}},
     )
-    """LoRA adapters on the model, by name: ``hf:…`` or ``path:…``. Clients send ``NAME:ADAPTER`` as ``model``. Left out:
-    none."""
+    """LoRA adapters on the model, by name: ``hf:…`` or ``path:…``. Clients send ``NAME:ADAPTER`` as ``model``. Left
+    out: none."""
     engine: Literal["sglang", "vllm", "llamacpp"] | None = None
     """Which engine. None: the planner's choice."""
     recipe: str | None = Field(default=None, json_schema_extra={"pattern": _ONE_LINE})
