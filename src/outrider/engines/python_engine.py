@@ -102,7 +102,7 @@ class PythonEngine(EngineChild):
         return {"name": self.name, "flags": {**given, **more, **self.extra}, **named}
 
     def prepare(self, report: Report) -> None:
-        """Environment, engine, flags, weights, drafter, adapters; in this order: what is quick to refuse is refused first.
+        """Environment, engine, flags, weights, drafter, adapters; in this order: what is quick to refuse comes first.
 
         Raises:
             EngineMissing: its environment has no such engine. InvalidInput: its version lacks a flag.
@@ -158,7 +158,7 @@ def checked_adapters(engine: str, adapters: Mapping[str, Adapter]) -> dict[str, 
         if not re.fullmatch(ADAPTER, name):
             raise InvalidInput(
                 f"{engine}: {name!r} is no adapter's name",
-                why="a name has letters, digits, dots, underscores and hyphens, at most 64, the first a letter or digit",
+                why="a name has at most 64 letters, digits, dots, underscores and hyphens, the first a letter or digit",
                 remedy="Correct it in serve.py.",
             )
     return dict(adapters)
