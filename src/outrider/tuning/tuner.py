@@ -1,0 +1,307 @@
+"""The tuner: a first look at what stands, a search by stages, a confirmation, and curves over concurrency.
+
+Trials are made by a :class:`~outrider.tuning.trial.Bench`, time comes from a clock: with fakes of both this is tested
+without an engine. The budget is kept: a trial that would pass it is not begun, and what is left undone is said.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from outrider.errors import BudgetTooSmall, ReplicaFailed
+from outrider.recipes.plan import Plan
+from outrider.recipes.schema import Recipe
+from outrider.spec.objective import Objective
+from outrider.tuning import comparing, loads, search
+from outrider.tuning.comparing import Comparison
+from outrider.tuning.search import Rung
+from outrider.tuning.settings import Setting, Stage, candidates, present
+from outrider.tuning.trial import Bench, Outcome, Trial
+from outrider.tuning.workload import Traffic
+
+_PATIENCE = 4.0
+"""A trial that takes this many times what the present configuration took is ended, and its setting loses."""
+_WEIGHTS = {"threads": 2.0, "speculation": 5.0, "batch_size": 2.0, "slots": 2.0, "confirmation": 2.0}
+"""How the time of the search is divided; what a stage leaves goes on to the next."""
+_SEARCHED = 0.65
+"""Of the budget for the search at most; the rest is for the curves."""
+FIRST_LOOK, CONFIRMATION, CURVE = "first look", "confirmation", "curve"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be tuned, and how.
+
+    Attributes:
+        plan, recipe: of the endpoint as it stands.
+        traffic: what it is measured with.
+        objective: of the endpoint; a setting that breaks it does not win over one that keeps it.
+        budget: seconds.
+        seed: of prompts and of confidence intervals.
+        cores: that this process may use.
+        context: tokens that a request may hold; None: not known.
+        stages: what is varied.
+        methods: of speculation; None: all there are.
+    """
+
+    plan: Plan
+    recipe: Recipe
+    traffic: Traffic
+    objective: Objective
+    budget: float
+    seed: int
+    cores: int
+    context: int | None
+    stages: tuple[Stage, ...]
+    methods: tuple[str, ...] | None = None
+
+
+@dataclass(slots=True)
+class Tuning:
+    """What came out.
+
+    Attributes:
+        traffic: with the concurrency that was measured at.
+        rates: kind of traffic → requests a second of the open loops.
+        trials: all, in their order.
+        comparisons: of each stage, the setting that stood with the best other.
+        present, best: settings; the same where nothing better was found.
+        unfinished: what the budget did not suffice for, a line each.
+        seconds: it took.
+    """
+
+    job: Job
+    traffic: Traffic
+    present: Setting
+    best: Setting
+    rates: dict[str, float] = field(default_factory=dict)
+    trials: list[Trial] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def improved(self) -> bool:
+        """Something better than the present configuration was found."""
+        return self.best != self.present
+
+    @property
+    def verdict(self) -> Comparison | None:
+        """The comparison of the present configuration with the best; None: none was made with just these two."""
+        found = [c for c in self.comparisons if c.stands == self.present and c.other == self.best]
+        return found[-1] if found else None
+
+
+class Progress(Protocol):
+    """Is told how far a tuner is."""
+
+    def begins(self, stage: str, setting: Setting, rung: int, turn: int) -> None:
+        """A trial begins."""
+        ...
+
+    def ended(self, trial: Trial) -> None:
+        """It ended."""
+        ...
+
+    def best(self, setting: Setting, comparison: Comparison | None) -> None:
+        """The best so far, and the comparison that made it so."""
+        ...
+
+
+class Tuner:
+    """Tunes one endpoint, once.
+
+    Args:
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, job: Job, bench: Bench, progress: Progress, *, clock: Callable[[], float]) -> None:
+        self._job = job
+        self._bench = bench
+        self._progress = progress
+        self._clock = clock
+        self._began = clock()
+        self._end = self._began + job.budget
+        stands = present(job.plan)
+        self._found = Tuning(job, job.traffic, stands, stands)
+        self._overhead = 0.0
+        self._pace: dict[str, float] = {}
+
+    def run(self) -> Tuning:
+        """Search until the budget is spent or nothing is left to try.
+
+        Raises:
+            BudgetTooSmall: not even the present configuration was measured within it.
+            ReplicaFailed: the present configuration does not start, or fails a request.
+            NoDrafter, InvalidInput: a method of speculation that cannot be tried.
+        """
+        found = self._found
+        planned = {stage: self._candidates(stage) for stage in self._job.stages}  # refused before anything starts
+        self._first_look()
+        left = [stage for stage in self._job.stages if len(planned[stage]) > 1]
+        while left:
+            stage = left.pop(0)
+            self._search(stage, self._candidates(stage), self._deadline(stage, [*left, CONFIRMATION]))
+        won = [one for one in found.comparisons if one.won]
+        if len(won) > 1:
+            self._confirm()
+        self._curves(self._candidates("speculation") if "speculation" in self._job.stages else [])
+        found.seconds = self._clock() - self._began
+        return found
+
+    def _candidates(self, stage: Stage) -> list[Setting]:
+        job = self._job
+        return candidates(
+            stage,
+            self._found.best,
+            plan=job.plan,
+            recipe=job.recipe,
+            cores=job.cores,
+            concurrency=self._found.traffic.concurrency,
+            methods=job.methods,
+        )
+
+    def _first_look(self) -> None:
+        """The present configuration at the workload's concurrency: how fast requests may come, how long a trial is."""
+        found, traffic = self._found, self._job.traffic
+        counts = traffic.counts(loads.least(traffic.concurrency))
+        seen = self._trial(FIRST_LOOK, found.present, 0, 0, loads.first_look(self._job.traffic, counts, **self._same()))
+        if seen.outcome.cut:
+            raise BudgetTooSmall(
+                "The budget ended before the first trial",
+                why=f"{self._job.budget:.0f} s do not suffice to start one replica and to send it"
+                f" {sum(counts.values())} requests",
+            )
+        if seen.outcome.failure is not None:
+            raise ReplicaFailed("The present configuration fails, so nothing can be compared with it",
+                                why=seen.outcome.failure,
+                                remedy="Mend it first; see: outrider endpoint logs NAME")  # fmt: skip
+        found.traffic = loads.seen(traffic, seen.outcome.loads)
+        found.rates = loads.rates(found.traffic, seen.outcome.loads)
+        self._pace = {
+            load.kind: statistics.fmean(sample.e2e for sample in load.samples) for load in seen.outcome.loads
+        }
+        self._overhead = max(0.0, seen.seconds - sum(load.seconds for load in seen.outcome.loads))
+        self._progress.best(found.best, None)
+
+    def _same(self) -> dict[str, int | None]:
+        return {"seed": self._job.seed, "context": self._job.context}
+
+    def _deadline(self, stage: str, later: Sequence[str]) -> float:
+        """When a stage has to end so that the later ones have their part."""
+        now = self._clock()
+        end = max(now, min(self._began + _SEARCHED * self._job.budget, self._end - self._least_curve()))
+        part = _WEIGHTS[stage] / sum(_WEIGHTS[name] for name in (stage, *later))
+        return now + (end - now) * part
+
+    def _search(self, stage: str, settings: Sequence[Setting], deadline: float) -> None:
+        """One stage by successive halving; the best so far is replaced where another is really better."""
+        rung = search.first_rung(settings, loads.least(self._found.traffic.concurrency))
+        done: list[Trial] = []
+        lost: set[Setting] = set()
+        while rung is not None:
+            made, whole = self._rung(stage, rung, lost, deadline)
+            done = made if whole or len(made) > len(settings) else [*done, *made]
+            if not whole:
+                self._found.unfinished.append(
+                    f"{stage}: rung {rung.number + 1} of {len(rung.settings)} settings was not finished"
+                )
+                break
+            costs = comparing.costs(made, stands=settings[0], objective=self._job.objective)
+            following = search.next_rung(rung, {one: cost for one, cost in costs.items() if one not in lost})
+            rung = following
+        self._decide(stage, settings[0], done)
+
+    def _rung(
+        self, stage: str, rung: Rung[Setting], lost: set[Setting], deadline: float
+    ) -> tuple[list[Trial], bool]:
+        """Its trials, and whether all of them were made."""
+        made: list[Trial] = []
+        found = self._found
+        wanted = loads.open_loops(found.traffic, found.rates, rung.requests, **self._same())
+        estimate = self._overhead + loads.seconds(wanted, self._pace)
+        for setting, turn in search.schedule(rung):
+            if setting in lost:
+                continue
+            if not search.affords(self._clock(), deadline, estimate):
+                return made, False
+            trial = self._trial(stage, setting, rung.number, turn, wanted, expected=estimate)
+            if trial.outcome.cut:
+                return made, False
+            made.append(trial)
+            if trial.outcome.failure is not None:
+                lost.add(setting)
+        return made, True
+
+    def _decide(self, stage: str, stands: Setting, trials: Sequence[Trial]) -> None:
+        rng = random.Random(f"{self._job.seed}/{stage}")
+        found = comparing.compare(stage, stands, trials, objective=self._job.objective, rng=rng)
+        if found is None:
+            return
+        self._found.comparisons.append(found)
+        if found.won:
+            self._found.best = found.other
+            self._progress.best(found.other, found)
+
+    def _confirm(self) -> None:
+        """Where several stages won, the sum of what they found against the present configuration."""
+        found = self._found
+        rung = Rung(0, (found.present, found.best), 2 * loads.least(found.traffic.concurrency))
+        made, whole = self._rung(CONFIRMATION, rung, set(), self._end - self._least_curve())
+        if not whole:
+            found.unfinished.append("confirmation: the present configuration and the best were not compared directly")
+            return
+        winner = found.best
+        found.best = found.present
+        self._decide(CONFIRMATION, found.present, made)
+        if found.best != winner:
+            self._progress.best(found.best, None)
+
+    def _curves(self, drafting: Sequence[Setting]) -> None:
+        """ITL and τ over concurrency for the best setting, plain decoding, and the other ways to draft."""
+        found = self._found
+        plain = [one for one in drafting if one.speculation.method == "off"]
+        # With the flags of the best; candidates were made before it was known which ones those are.
+        others = [one for one in drafting if one not in plain]
+        wanted = loads.curve(found.traffic, **self._same())
+        estimate = self._overhead + loads.seconds(wanted, self._pace)
+        for setting in dict.fromkeys([found.best, *plain, *others]):
+            if any(trial.outcome.failure for trial in found.trials if trial.setting == setting):
+                continue
+            if not search.affords(self._clock(), self._end, estimate):
+                found.unfinished.append(f"curve: {setting.label} was not measured over concurrency")
+                continue
+            trial = self._trial(CURVE, setting, 0, 0, wanted, expected=estimate)
+            if trial.outcome.cut:
+                found.unfinished.append(f"curve: {setting.label} was not measured at every concurrency")
+
+    def _least_curve(self) -> float:
+        """Seconds that the curve of one setting takes."""
+        return self._overhead + loads.seconds(loads.curve(self._found.traffic, **self._same()), self._pace)
+
+    def _trial(
+        self,
+        stage: str,
+        setting: Setting,
+        rung: int,
+        turn: int,
+        wanted: Sequence[loads.Load],
+        *,
+        expected: float | None = None,
+    ) -> Trial:
+        began = self._clock()
+        left = self._end - began
+        limit = left if expected is None else min(left, _PATIENCE * expected)
+        self._progress.begins(stage, setting, rung, turn)
+        outcome = self._bench.run(setting, wanted, limit)
+        if outcome.cut and limit < left:
+            why = f"it took more than {_PATIENCE:g} times as long as the present configuration"
+            outcome = Outcome(outcome.loads, why, False, outcome.start_seconds)
+        trial = Trial(setting, stage, rung, turn, self._clock() - began, outcome)
+        self._found.trials.append(trial)
+        self._progress.ended(trial)
+        return trial
