@@ -22,7 +22,6 @@ class Comparison:
     Attributes:
         verdict: of all kinds of traffic together.
         kinds: of each.
-        breaks: bounds of the objective that the other breaks and the one that stood does not.
     """
 
     stage: str
@@ -30,12 +29,11 @@ class Comparison:
     other: Setting
     verdict: Verdict
     kinds: Mapping[str, Verdict]
-    breaks: tuple[str, ...] = ()
 
     @property
     def won(self) -> bool:
         """The other is really better."""
-        return self.verdict.better and not self.breaks
+        return self.verdict.better
 
 
 def costs(trials: Sequence[Trial], *, stands: Setting, objective: Objective) -> dict[Setting, float]:
@@ -67,11 +65,20 @@ def broken(trials: Sequence[Trial], setting: Setting, objective: Objective) -> l
 
 
 def compare(
-    stage: str, stands: Setting, trials: Sequence[Trial], *, objective: Objective, rng: random.Random
+    stage: str,
+    stands: Setting,
+    trials: Sequence[Trial],
+    *,
+    among: Sequence[Setting],
+    objective: Objective,
+    rng: random.Random,
 ) -> Comparison | None:
-    """The best other of a stage's last trials against the one that stood; None: there is none to compare."""
+    """The best of ``among`` against the one that stood, over all trials of a stage; None: nothing to compare.
+
+    A setting's n-th trial is compared with the other's n-th: they were made in the same turn of the same rung.
+    """
     ranked = costs(trials, stands=stands, objective=objective)
-    others = {setting: cost for setting, cost in ranked.items() if setting != stands}
+    others = {setting: cost for setting, cost in ranked.items() if setting != stands and setting in among}
     if stands not in ranked or not others:
         return None
     best = min(others, key=lambda setting: others[setting])

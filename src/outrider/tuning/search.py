@@ -124,9 +124,13 @@ def verdict(
 
 
 def differing(turns: Sequence[Mapping[Hashable, float]]) -> float:
-    """How far a setting differs from itself: largest less smallest mean of a turn, over their mean."""
-    means = [statistics.fmean(turn.values()) for turn in turns if turn]
-    return (max(means) - min(means)) / statistics.fmean(means) if len(means) > 1 else 0.0
+    """How far a setting differs from itself: largest less smallest mean of the requests that all turns have, as a share
+    of their mean."""
+    common = set.intersection(*(set(turn) for turn in turns)) if turns else set()
+    if len(turns) < 2 or not common:
+        return 0.0
+    means = [statistics.fmean(turn[key] for key in common) for turn in turns]
+    return (max(means) - min(means)) / statistics.fmean(means)
 
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float:

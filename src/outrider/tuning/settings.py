@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from outrider.engines.speculation import WITH_DRAFTER
+from outrider.engines.speculation import USUAL_TOKENS, WITH_DRAFTER
 from outrider.errors import InvalidInput, NoDrafter
 from outrider.recipes.flags import FlagValue
 from outrider.recipes.plan import Flag, Plan
@@ -122,8 +122,18 @@ def candidates(
         counts = {1 << power for power in range(most.bit_length()) if 1 << power <= most}
         near = sorted(counts, key=lambda count: (abs(count.bit_length() - concurrency.bit_length()), count))[:3]
         found = [base.with_flag("slots", count) for count in sorted(near)]
-    same = changed_plan(plan, base)
-    return [base, *(one for one in dict.fromkeys(found) if changed_plan(plan, one) != same)]
+    apart = {_effect(plan, base): base}
+    for one in found:
+        apart.setdefault(_effect(plan, one), one)
+    return list(apart.values())
+
+
+def _effect(plan: Plan, setting: Setting) -> tuple[object, ...]:
+    """What runs under a setting: two with the same effect need one trial."""
+    flags = {flag.name: flag.value for flag in changed_plan(plan, setting).flags}
+    chosen = setting.speculation
+    tokens = USUAL_TOKENS[chosen.method] if chosen.tokens is None else chosen.tokens
+    return tuple(sorted(flags.items())), chosen.method, tokens, chosen.drafter, chosen.quantization
 
 
 def _threads(recipe: Recipe, cores: int) -> list[int]:

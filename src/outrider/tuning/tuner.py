@@ -203,18 +203,19 @@ class Tuner:
         rung = search.first_rung(settings, loads.least(self._found.traffic.concurrency))
         done: list[Trial] = []
         lost: set[Setting] = set()
+        among = tuple(settings)
         while rung is not None:
+            among = rung.settings
             made, whole = self._rung(stage, rung, lost, deadline)
-            done = made if whole or len(made) > len(settings) else [*done, *made]
+            done += made
             if not whole:
                 self._found.unfinished.append(
-                    f"{stage}: rung {rung.number + 1} of {len(rung.settings)} settings was not finished"
+                    f"{stage}: round {rung.number + 1}, of {len(rung.settings)} settings, was not finished"
                 )
                 break
             costs = comparing.costs(made, stands=settings[0], objective=self._job.objective)
-            following = search.next_rung(rung, {one: cost for one, cost in costs.items() if one not in lost})
-            rung = following
-        self._decide(stage, settings[0], done)
+            rung = search.next_rung(rung, {one: cost for one, cost in costs.items() if one not in lost})
+        self._decide(stage, settings[0], done, among)
 
     def _rung(
         self, stage: str, rung: Rung[Setting], lost: set[Setting], deadline: float
@@ -237,9 +238,10 @@ class Tuner:
                 lost.add(setting)
         return made, True
 
-    def _decide(self, stage: str, stands: Setting, trials: Sequence[Trial]) -> None:
+    def _decide(self, stage: str, stands: Setting, trials: Sequence[Trial], among: Sequence[Setting]) -> None:
         rng = random.Random(f"{self._job.seed}/{stage}")
-        found = comparing.compare(stage, stands, trials, objective=self._job.objective, rng=rng)
+        objective = self._job.objective
+        found = comparing.compare(stage, stands, trials, among=among, objective=objective, rng=rng)
         if found is None:
             return
         self._found.comparisons.append(found)
@@ -257,7 +259,7 @@ class Tuner:
             return
         winner = found.best
         found.best = found.present
-        self._decide(CONFIRMATION, found.present, made)
+        self._decide(CONFIRMATION, found.present, made, rung.settings)
         if found.best != winner:
             self._progress.best(found.best, None)
 
@@ -265,7 +267,6 @@ class Tuner:
         """ITL and τ over concurrency for the best setting, plain decoding, and the other ways to draft."""
         found = self._found
         plain = [one for one in drafting if one.speculation.method == "off"]
-        # With the flags of the best; candidates were made before it was known which ones those are.
         others = [one for one in drafting if one not in plain]
         wanted = loads.curve(found.traffic, **self._same())
         estimate = self._overhead + loads.seconds(wanted, self._pace)
