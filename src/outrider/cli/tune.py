@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from outrider.tuning.tuner import Job, Tuning
 
 _WORKLOAD = "A profile (chat, realtime, agentic), a trace (*.jsonl) or a workload file (*.yaml) that mixes kinds."
-_VARY = "What to vary; again for several. Default: all of it."
+_VARY = "What to vary: threads, speculation, batch_size, slots; again for several. Default: all of it."
 _METHOD = "A method of speculation to try; again for several. Default: all that the model has a drafter for."
 _OUTPUT = "Directory for recipe, report, plot and data. Default: your recipe directory."
 
@@ -46,9 +46,7 @@ def tune(
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", "-c", min=1, help="Requests in flight; default: the workload's.")
     ] = None,
-    vary: Annotated[
-        list[Literal["threads", "speculation", "batch_size", "slots"]] | None, typer.Option(help=_VARY)
-    ] = None,
+    vary: Annotated[list[str] | None, typer.Option(help=_VARY)] = None,
     method: Annotated[list[str] | None, typer.Option(help=_METHOD)] = None,
     promote: Annotated[bool, typer.Option("--promote", help="Make the winner the endpoint's next revision.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Promote without asking.")] = False,
@@ -167,9 +165,7 @@ def _version(path: Path) -> int:
         return 1
 
 
-def _promote(
-    tuning: Tuning, recipe: Recipe | None, view: dict[str, Any], *, yes: bool, as_json: bool
-) -> int | None:
+def _promote(tuning: Tuning, recipe: Recipe | None, view: dict[str, Any], *, yes: bool, as_json: bool) -> int | None:
     """Make the winner the next revision; its number. None: nothing is better than what runs."""
     if not tuning.improved or recipe is None:
         return None
@@ -204,7 +200,9 @@ def _seconds(budget: str) -> float:
     try:
         seconds = float(parse_span(budget))
     except ValueError as error:
-        raise UsageError(f"--budget {budget!r} is no duration", why=str(error), remedy="Write 90s, 15m or 1h.") from None
+        raise UsageError(
+            f"--budget {budget!r} is no duration", why=str(error), remedy="Write 90s, 15m or 1h."
+        ) from None
     if seconds <= 0:
         raise UsageError(f"--budget {budget!r} leaves no time", remedy="Write 90s, 15m or 1h.")
     return seconds
@@ -218,7 +216,9 @@ def _directory(output: Path | None) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"{directory} cannot be made", why=error.strerror, remedy="Give --output another.") from error
+        raise InvalidInput(
+            f"{directory} cannot be made", why=error.strerror, remedy="Give --output another."
+        ) from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise InvalidInput(f"{directory} cannot be written to", remedy="Give --output a directory of yours.")
     return directory

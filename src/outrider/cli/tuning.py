@@ -65,7 +65,9 @@ class Display:
         gone = min(self._budget, time.monotonic() - self._began)
         what = clean(f"{self._what} · {words}" if words else self._what)
         left = f"{span(self._budget - gone)} left"
-        self._bars.update(self._task, completed=gone, description=what[:_WIDE].ljust(_WIDE), best=f"{left} · {self._best}")
+        self._bars.update(
+            self._task, completed=gone, description=what[:_WIDE].ljust(_WIDE), best=f"{left} · {self._best}"
+        )
 
 
 @contextmanager

@@ -208,7 +208,9 @@ def _drafting(chosen: Speculation) -> dict[str, Any]:
         return {}
     if chosen.method != "ngram":
         raise InvalidInput(
-            f"LlamaCpp has no speculation {chosen.method!r}", why="it drafts by n-gram lookup", remedy="Say ngram or off."
+            f"LlamaCpp has no speculation {chosen.method!r}",
+            why="it drafts by n-gram lookup",
+            remedy="Say ngram or off.",
         )
     return encoded(
         {

@@ -1,4 +1,4 @@
-"""From trials to who is better: costs of settings, and each stage's comparison, of all traffic and of each kind. Pure."""
+"""From trials to who is better: costs of settings, and each stage's comparison, whole and by kind of traffic. Pure."""
 
 from __future__ import annotations
 

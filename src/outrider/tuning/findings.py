@@ -1,14 +1,15 @@
-"""What a tuning says: every way to draft over concurrency, its break-even, and what each kind of traffic gains. Pure."""
+"""What a tuning says: each way to draft over concurrency, its break-even, what each kind of traffic gains. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from outrider.tuning.comparing import Comparison
 from outrider.tuning.search import Verdict
 from outrider.tuning.settings import Setting, Stage
-from outrider.tuning.trial import Loaded, Trial, describe, pooled
+from outrider.tuning.trial import Loaded, describe, pooled
 from outrider.tuning.tuner import CURVE, Tuning
 
 
@@ -49,21 +50,18 @@ def curves(tuning: Tuning) -> list[Point]:
     names: list[str | None] = [None]
     if len(tuning.traffic.kinds) > 1:
         names += [kind.name for kind in tuning.traffic.kinds]
+    settings = sorted({trial.setting for trial in trials}, key=lambda one: (one.speculation.method != "off", one.label))
     found: list[Point] = []
     for name in names:
         plain: dict[int, float] = {}
-        ordered = sorted(trials, key=lambda trial: trial.setting.speculation.method != "off")
-        for trial in ordered:
-            points = _points(trial, name, plain)
-            if trial.setting.speculation.method == "off":
-                plain |= {point.concurrency: point.step for point in points}
-                points = _points(trial, name, plain)
-            found += points
+        for setting in settings:
+            mine = [load for trial in trials if trial.setting == setting for load in trial.outcome.loads]
+            found += _points(setting, [load for load in mine if name in (None, load.kind)], name, plain)
     return found
 
 
-def _points(trial: Trial, kind: str | None, plain: dict[int, float]) -> list[Point]:
-    loads = [load for load in trial.outcome.loads if kind in (None, load.kind)]
+def _points(setting: Setting, loads: Sequence[Loaded], kind: str | None, plain: dict[int, float]) -> list[Point]:
+    """One way to draft, by concurrency; plain decoding, which comes first, leaves its steps in ``plain``."""
     found = []
     for level in sorted({load.concurrency for load in loads if load.concurrency is not None}):
         figures = pooled([load for load in loads if load.concurrency == level])
@@ -71,8 +69,10 @@ def _points(trial: Trial, kind: str | None, plain: dict[int, float]) -> list[Poi
             continue
         tau = figures["acceptance_length"] or 1.0
         step = figures["itl_p50"] * tau
-        even = step / plain[level] if plain.get(level) else None
-        found.append(Point(trial.setting, kind, level, figures["itl_p50"], tau, step, even, figures))
+        if setting.speculation.method == "off":
+            plain[level] = step
+        even = step / plain[level] if level in plain else None
+        found.append(Point(setting, kind, level, figures["itl_p50"], tau, step, even, figures))
     return found
 
 

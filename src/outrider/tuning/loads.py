@@ -10,7 +10,7 @@ from dataclasses import replace
 from outrider.loadgen.load import Load
 from outrider.loadgen.traces import Arrival
 from outrider.tuning.trial import Loaded
-from outrider.tuning.workload import Traffic
+from outrider.tuning.workload import Prompts, Traffic
 
 SHARE = 0.9
 """Of the rate at which the present configuration holds the workload's concurrency: at all of it, a queue that a moment
@@ -26,14 +26,16 @@ def least(concurrency: int) -> int:
 
 def levels(concurrency: int) -> list[int]:
     """Concurrencies of a curve: 1, 2, 4 … and the workload's own."""
-    return sorted({*(1 << power for power in range(concurrency.bit_length()) if 1 << power <= concurrency), concurrency})
+    return sorted(
+        {*(1 << power for power in range(concurrency.bit_length()) if 1 << power <= concurrency), concurrency}
+    )
 
 
-def first_look(traffic: Traffic, counts: Mapping[str, int], *, seed: int, context: int | None) -> list[Load]:
+def first_look(traffic: Traffic, counts: Mapping[str, int], prompts: Prompts) -> list[Load]:
     """The workload as the present configuration meets it first: closed loops at its concurrency, or a trace's times."""
     found = []
     for kind in traffic.kinds:
-        requests = tuple(kind.requests(counts[kind.name], seed=seed, context=context))
+        requests = tuple(kind.requests(counts[kind.name], prompts))
         if traffic.replayed and kind.timed:
             found.append(_replayed(kind.name, requests))
         else:
@@ -63,13 +65,11 @@ def rates(traffic: Traffic, looks: Sequence[Loaded]) -> dict[str, float]:
     return found
 
 
-def open_loops(
-    traffic: Traffic, per_second: Mapping[str, float], requests: int, *, seed: int, context: int | None
-) -> list[Load]:
+def open_loops(traffic: Traffic, per_second: Mapping[str, float], requests: int, prompts: Prompts) -> list[Load]:
     """An open loop of each kind: a trace's own times, or evenly spaced, so that few requests suffice."""
-    found = []
+    found, counts = [], traffic.counts(requests)
     for kind in traffic.kinds:
-        chosen = tuple(kind.requests(traffic.counts(requests)[kind.name], seed=seed, context=context))
+        chosen = tuple(kind.requests(counts[kind.name], prompts))
         rate = per_second[kind.name]
         if traffic.replayed and kind.timed:
             found.append(_replayed(kind.name, chosen))
@@ -79,7 +79,7 @@ def open_loops(
     return found
 
 
-def curve(traffic: Traffic, *, seed: int, context: int | None) -> list[Load]:
+def curve(traffic: Traffic, prompts: Prompts) -> list[Load]:
     """Closed loops of each kind at each concurrency, the workload's own first; no request comes twice if it can be."""
     found: list[Load] = []
     skip: dict[str, int] = {}
@@ -87,7 +87,7 @@ def curve(traffic: Traffic, *, seed: int, context: int | None) -> list[Load]:
         for kind in traffic.kinds:
             count = traffic.counts(max(4, 2 * level))[kind.name]
             begin = skip.get(kind.name, 0)
-            requests = tuple(kind.requests(count, seed=seed, context=context, skip=begin))
+            requests = tuple(kind.requests(count, prompts, skip=begin))
             skip[kind.name] = begin + count
             found.append(Load(kind.name, requests, concurrency=level))
     return found

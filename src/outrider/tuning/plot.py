@@ -21,7 +21,7 @@ def available() -> bool:
 
 
 def plot(data: Mapping[str, Any], path: Path, *, title: str) -> None:
-    """Draw a tuning (:func:`~outrider.tuning.findings.as_dict`) into a file: one row of panels for each kind of traffic.
+    """Draw a tuning (:func:`~outrider.tuning.findings.as_dict`) into a file, a row of panels for each kind of traffic.
 
     Left: median ITL. Right: τ as a line, the break-even τ dashed in the same colour: above its dashes a way to draft
     pays.

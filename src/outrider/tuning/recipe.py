@@ -95,6 +95,7 @@ def written(recipe: Recipe, *, today: date) -> str:
         InvalidRecipe: it has errors; nothing should be written then.
     """
     data = _plain(recipe.model_dump(mode="python", exclude_defaults=True))
+    data["capacity_curve"] = [{"concurrency": point["concurrency"], **point} for point in data["capacity_curve"]]
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=118)
     found = lint([RecipeFile("(tuned)", text, -1)], today=today)
     if errors := [finding for finding in found if finding.severity == ERROR]:
@@ -161,7 +162,7 @@ def _drafters(tuning: Tuning, how: Circumstances) -> list[DrafterOption]:
         paying = [point.concurrency for point in mine if point.pays]
         found.append(
             DrafterOption(
-                method=chosen.method,  # type: ignore[arg-type]
+                method=chosen.method,
                 drafter=chosen.drafter,
                 quantization=chosen.quantization,
                 tokens=chosen.tokens,

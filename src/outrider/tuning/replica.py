@@ -80,7 +80,9 @@ def workplace(home: Home) -> Iterator[Home]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Conflict("Another tuner is at work here", remedy="Wait for it: they would measure each other.") from error
+            raise Conflict(
+                "Another tuner is at work here", remedy="Wait for it: they would measure each other."
+            ) from error
         try:
             _clear(own)
             yield own
@@ -153,10 +155,12 @@ class ReplicaBench:
                            int(time.time() * 1000))  # fmt: skip
         began = time.monotonic()
         replica = self._placement.start(spec)
+        calm = False
         try:
             yield self._await_ready(replica, began, deadline)
+            calm = True
         finally:
-            self._end(replica)
+            self._end(replica, calm=calm)
 
     def _await_ready(self, replica: Replica, began: float, deadline: float) -> _Running:
         told = ""
@@ -176,16 +180,16 @@ class ReplicaBench:
                 raise _OverError
             time.sleep(_POLL)
 
-    def _end(self, replica: Replica) -> None:
+    def _end(self, replica: Replica, *, calm: bool) -> None:
+        """End a replica: by asking where nothing is in flight, else by force, since nobody waits for those requests."""
         self._tell("ending the replica")
-        self._placement.drain(replica)
-        if not wait_gone(ProcessIdentity(replica.pid, replica.started), _GRACE):
+        if calm:
+            self._placement.drain(replica)
+        if not calm or not wait_gone(ProcessIdentity(replica.pid, replica.started), _GRACE):
             self._placement.kill(replica)
         self._placement.remove(replica)
 
-    async def _measure(
-        self, running: _Running, loads: Sequence[Load], deadline: float, done: list[Loaded]
-    ) -> None:
+    async def _measure(self, running: _Running, loads: Sequence[Load], deadline: float, done: list[Loaded]) -> None:
         target = Target(f"{running.url}/v1", self._plan.endpoint, running.key, label="the replica")
         left = max(0.0, deadline - time.monotonic())
         client = LoadClient(target, salt=str(self._seed), timeout=left + 1)

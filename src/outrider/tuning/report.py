@@ -113,7 +113,8 @@ def _slices_words(data: Mapping[str, Any]) -> str:
             found.append(f"- {kind}: {best['drafting']} decodes {best['speedup']:.2f} times as fast as plain decoding.")
         else:
             found.append(
-                f"- {kind}: no drafting pays; the best, {best['drafting']}, decodes {best['speedup']:.2f} times as fast."
+                f"- {kind}: no drafting pays; the best, {best['drafting']}, decodes {best['speedup']:.2f} times as fast"
+                " as plain decoding."
             )
     return "\n".join(found)
 

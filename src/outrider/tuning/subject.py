@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from outrider.errors import InvalidInput, SourceEdited
+from outrider.errors import InvalidInput, SourceEdited, UsageError
 from outrider.recipes.choice import choose
 from outrider.recipes.library import Catalog
 from outrider.recipes.plan import Plan
@@ -14,7 +14,7 @@ from outrider.recipes.reading import facts_of_spec
 from outrider.recipes.schema import Recipe
 from outrider.spec.endpoint import Endpoint, parse
 from outrider.spec.inventory import Inventory
-from outrider.tuning.settings import STAGES, Stage, present, value_of
+from outrider.tuning.settings import STAGES, present, value_of
 from outrider.tuning.tuner import Job
 from outrider.tuning.workload import read_workload
 
@@ -29,7 +29,7 @@ def job(
     concurrency: int | None,
     budget: float,
     seed: int,
-    stages: Sequence[Stage] = (),
+    stages: Sequence[str] = (),
     methods: Sequence[str] | None = None,
 ) -> Job:
     """The tuner's job.
@@ -41,10 +41,13 @@ def job(
 
     Raises:
         SourceEdited: it runs a file that was edited by hand, whose settings nobody but its author can vary.
-        InvalidInput: it does not generate text.
+        InvalidInput: it does not generate text. UsageError: a stage that there is not.
         InvalidWorkload, InvalidTrace, NotFound: the workload cannot be read.
     """
     name = view["name"]
+    for stage in stages:
+        if stage not in STAGES:
+            raise UsageError(f"{stage!r} cannot be varied", remedy=f"Choose among: {', '.join(STAGES)}.")
     if not view.get("spec") or not revision.get("plan") or view.get("source_edited"):
         raise SourceEdited(
             f"{name} runs a serve.py edited by hand, which has no settings to vary",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from outrider.errors import BudgetTooSmall, ReplicaFailed
+from outrider.loadgen.load import Load
 from outrider.recipes.plan import Plan
 from outrider.recipes.schema import Recipe
 from outrider.spec.objective import Objective
@@ -21,7 +22,7 @@ from outrider.tuning.comparing import Comparison
 from outrider.tuning.search import Rung
 from outrider.tuning.settings import Setting, Stage, candidates, present
 from outrider.tuning.trial import Bench, Outcome, Trial
-from outrider.tuning.workload import Traffic
+from outrider.tuning.workload import Prompts, Traffic
 
 _PATIENCE = 4.0
 """A trial that takes this many times what the present configuration took is ended, and its setting loses."""
@@ -128,6 +129,7 @@ class Tuner:
         self._end = self._began + job.budget
         stands = present(job.plan)
         self._found = Tuning(job, job.traffic, stands, stands)
+        self._prompts = Prompts(job.seed, job.context)
         self._overhead = 0.0
         self._pace: dict[str, float] = {}
 
@@ -169,7 +171,7 @@ class Tuner:
         """The present configuration at the workload's concurrency: how fast requests may come, how long a trial is."""
         found, traffic = self._found, self._job.traffic
         counts = traffic.counts(loads.least(traffic.concurrency))
-        seen = self._trial(FIRST_LOOK, found.present, 0, 0, loads.first_look(self._job.traffic, counts, **self._same()))
+        seen = self._trial(FIRST_LOOK, found.present, 0, 0, loads.first_look(self._job.traffic, counts, self._prompts))
         if seen.outcome.cut:
             raise BudgetTooSmall(
                 "The budget ended before the first trial",
@@ -182,21 +184,15 @@ class Tuner:
                                 remedy="Mend it first; see: outrider endpoint logs NAME")  # fmt: skip
         found.traffic = loads.seen(traffic, seen.outcome.loads)
         found.rates = loads.rates(found.traffic, seen.outcome.loads)
-        self._pace = {
-            load.kind: statistics.fmean(sample.e2e for sample in load.samples) for load in seen.outcome.loads
-        }
+        self._pace = {load.kind: statistics.fmean(sample.e2e for sample in load.samples) for load in seen.outcome.loads}
         self._overhead = max(0.0, seen.seconds - sum(load.seconds for load in seen.outcome.loads))
         self._progress.best(found.best, None)
-
-    def _same(self) -> dict[str, int | None]:
-        return {"seed": self._job.seed, "context": self._job.context}
 
     def _deadline(self, stage: str, later: Sequence[str]) -> float:
         """When a stage has to end so that the later ones have their part."""
         now = self._clock()
-        end = max(now, min(self._began + _SEARCHED * self._job.budget, self._end - self._least_curve()))
         part = _WEIGHTS[stage] / sum(_WEIGHTS[name] for name in (stage, *later))
-        return now + (end - now) * part
+        return now + (self._search_end() - now) * part
 
     def _search(self, stage: str, settings: Sequence[Setting], deadline: float) -> None:
         """One stage by successive halving; the best so far is replaced where another is really better."""
@@ -204,6 +200,11 @@ class Tuner:
         done: list[Trial] = []
         lost: set[Setting] = set()
         among = tuple(settings)
+        if rung is not None and (short := self._short(rung, deadline)):
+            if self._short(rung, self._search_end()):
+                self._found.unfinished.append(f"{stage}: not begun, {short}")
+                return
+            deadline = self._search_end()  # half a round says nothing: rather a later stage goes without
         while rung is not None:
             among = rung.settings
             made, whole = self._rung(stage, rung, lost, deadline)
@@ -217,14 +218,28 @@ class Tuner:
             rung = search.next_rung(rung, {one: cost for one, cost in costs.items() if one not in lost})
         self._decide(stage, settings[0], done, among)
 
-    def _rung(
-        self, stage: str, rung: Rung[Setting], lost: set[Setting], deadline: float
-    ) -> tuple[list[Trial], bool]:
+    def _short(self, rung: Rung[Setting], deadline: float) -> str:
+        """Why a whole rung does not fit; empty: it does."""
+        each, trials = self._estimate(rung), len(search.schedule(rung))
+        if search.affords(self._clock(), deadline, each * trials):
+            return ""
+        return f"{trials} trials of some {each:.0f} s each do not fit into the budget"
+
+    def _estimate(self, rung: Rung[Setting]) -> float:
+        """Seconds of one of its trials."""
+        return self._overhead + loads.seconds(self._open_loops(rung), self._pace)
+
+    def _open_loops(self, rung: Rung[Setting]) -> list[Load]:
+        return loads.open_loops(self._found.traffic, self._found.rates, rung.requests, self._prompts)
+
+    def _search_end(self) -> float:
+        """When the search has to end, so that the best setting's curve is still measured."""
+        return max(self._clock(), min(self._began + _SEARCHED * self._job.budget, self._end - self._least_curve()))
+
+    def _rung(self, stage: str, rung: Rung[Setting], lost: set[Setting], deadline: float) -> tuple[list[Trial], bool]:
         """Its trials, and whether all of them were made."""
         made: list[Trial] = []
-        found = self._found
-        wanted = loads.open_loops(found.traffic, found.rates, rung.requests, **self._same())
-        estimate = self._overhead + loads.seconds(wanted, self._pace)
+        wanted, estimate = self._open_loops(rung), self._estimate(rung)
         for setting, turn in search.schedule(rung):
             if setting in lost:
                 continue
@@ -264,25 +279,25 @@ class Tuner:
             self._progress.best(found.best, None)
 
     def _curves(self, drafting: Sequence[Setting]) -> None:
-        """ITL and τ over concurrency for the best setting, plain decoding, and the other ways to draft."""
+        """ITL and τ over concurrency for the best setting, plain decoding, and the other ways to draft, in turns."""
         found = self._found
         plain = [one for one in drafting if one.speculation.method == "off"]
-        others = [one for one in drafting if one not in plain]
-        wanted = loads.curve(found.traffic, **self._same())
+        wanted = loads.curve(found.traffic, self._prompts)
         estimate = self._overhead + loads.seconds(wanted, self._pace)
-        for setting in dict.fromkeys([found.best, *plain, *others]):
-            if any(trial.outcome.failure for trial in found.trials if trial.setting == setting):
-                continue
+        lost = {trial.setting for trial in found.trials if trial.outcome.failure}
+        settings = [one for one in dict.fromkeys([found.best, *plain, *drafting]) if one not in lost]
+        for setting, turn in search.schedule(Rung(0, tuple(settings), 0)):
             if not search.affords(self._clock(), self._end, estimate):
-                found.unfinished.append(f"curve: {setting.label} was not measured over concurrency")
+                if turn == 0:
+                    found.unfinished.append(f"curve: {setting.label} was not measured over concurrency")
                 continue
-            trial = self._trial(CURVE, setting, 0, 0, wanted, expected=estimate)
-            if trial.outcome.cut:
+            trial = self._trial(CURVE, setting, 0, turn, wanted, expected=estimate)
+            if trial.outcome.cut and turn == 0:
                 found.unfinished.append(f"curve: {setting.label} was not measured at every concurrency")
 
     def _least_curve(self) -> float:
         """Seconds that the curve of one setting takes."""
-        return self._overhead + loads.seconds(loads.curve(self._found.traffic, **self._same()), self._pace)
+        return self._overhead + loads.seconds(loads.curve(self._found.traffic, self._prompts), self._pace)
 
     def _trial(
         self,
@@ -290,7 +305,7 @@ class Tuner:
         setting: Setting,
         rung: int,
         turn: int,
-        wanted: Sequence[loads.Load],
+        wanted: Sequence[Load],
         *,
         expected: float | None = None,
     ) -> Trial:

@@ -14,7 +14,7 @@ import itertools
 import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
@@ -64,6 +64,18 @@ class WorkloadFile(SpecModel):
     """By name: a DNS label."""
 
 
+class Prompts(NamedTuple):
+    """What requests are made from: the same gives the same requests.
+
+    Attributes:
+        seed: of lengths and words.
+        context: tokens that a request may hold; None: not known.
+    """
+
+    seed: int
+    context: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of traffic.
@@ -80,13 +92,13 @@ class Kind:
     profile: Profile | None = None
     trace: tuple[Arrival, ...] = ()
 
-    def requests(self, count: int, *, seed: int, context: int | None, skip: int = 0) -> list[Arrival]:
+    def requests(self, count: int, prompts: Prompts, *, skip: int = 0) -> list[Arrival]:
         """``count`` requests after the first ``skip``, the same for the same arguments; their times are a trace's own.
 
         A trace begins anew at its end, one period later.
         """
         if self.profile is not None:
-            shapes = self.profile.fitted(context).shapes(random.Random(f"{seed}/{self.name}"))
+            shapes = self.profile.fitted(prompts.context).shapes(random.Random(f"{prompts.seed}/{self.name}"))
             return [Arrival(0.0, shape) for shape in itertools.islice(shapes, skip, skip + count)]
         size = len(self.trace)
         numbered = ((number // size, self.trace[number % size]) for number in range(skip, skip + count))
