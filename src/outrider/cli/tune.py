@@ -132,6 +132,7 @@ def _write(
     if machine.gpus:
         words = f"{len(machine.gpus)} × {machine.gpus[0].name}, {words}"
     stem = f"tuned-{tuning.job.plan.endpoint}"
+    directory.mkdir(parents=True, exist_ok=True)
     how = Circumstances(f"{words}; load average {os.getloadavg()[0]:.1f} at the end", command, today)
     data = {"date": today.isoformat(), "machine": how.machine, "command": command, **findings.as_dict(tuning)}
     files: dict[str, str] = {}
@@ -209,18 +210,15 @@ def _seconds(budget: str) -> float:
 
 
 def _directory(output: Path | None) -> Path:
-    """Where files go; made if it is not there, and refused before minutes go by for it."""
+    """Where files go; refused before minutes go by for it, and made when there is something to write."""
+    from outrider.placement.discover import nearest_existing
     from outrider.recipes.library import own_directories
 
     directory = own_directories(os.environ)[-1] if output is None else output.expanduser().absolute()
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(
-            f"{directory} cannot be made", why=error.strerror, remedy="Give --output another."
-        ) from error
-    if not os.access(directory, os.W_OK | os.X_OK):
-        raise InvalidInput(f"{directory} cannot be written to", remedy="Give --output a directory of yours.")
+    there = nearest_existing(directory)
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = f"{there} is no directory" if not there.is_dir() else f"{there} is not yours to write to"
+        raise InvalidInput(f"Nothing can be written into {directory}", why=why, remedy="Give --output another.")
     return directory
 
 

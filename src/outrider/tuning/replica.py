@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
+import os
 import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -71,31 +70,25 @@ def workplace(home: Home) -> Iterator[Home]:
     Raises:
         Conflict: another tuner is at work. PermissionRefused.
     """
-    own = Home.from_environment(
-        {"OUTRIDER_HOME": str(home.root / "tuning"), "OUTRIDER_CACHE": str(home.cache), **_runtime(home)}
-    )
     home.create()
-    own.create()
-    with (own.run / "tune.lock").open("w") as lock:
+    lock = os.open(home.root, os.O_RDONLY)  # the directory itself, so that no file is left
+    try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Conflict(
-                "Another tuner is at work here", remedy="Wait for it: they would measure each other."
-            ) from error
+            remedy = "Wait for it: they would measure each other."
+            raise Conflict("Another tuner is at work here", remedy=remedy) from error
+        own = Home.from_environment({**os.environ, "OUTRIDER_HOME": str(home.root / "tuning")})
+        own.create()
         try:
             _clear(own)
             yield own
         finally:
             _clear(own)
-            shutil.rmtree(own.revisions, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                own.sockets.rmdir()
-
-
-def _runtime(home: Home) -> dict[str, str]:
-    """Sockets lie beside the home's own."""
-    return {"XDG_RUNTIME_DIR": str(home.sockets.parent), "HOME": str(Path.home())}
+            shutil.rmtree(own.root, ignore_errors=True)
+            shutil.rmtree(own.sockets, ignore_errors=True)
+    finally:
+        os.close(lock)
 
 
 def _clear(own: Home) -> None:

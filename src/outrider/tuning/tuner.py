@@ -30,6 +30,10 @@ _WEIGHTS = {"threads": 2.0, "speculation": 5.0, "batch_size": 2.0, "slots": 2.0,
 """How the time of the search is divided; what a stage leaves goes on to the next."""
 _SEARCHED = 0.65
 """Of the budget for the search at most; the rest is for the curves."""
+_ENDING = 1.0
+"""Seconds kept for ending the last replica by force."""
+_LONGER = 4
+"""Times as many requests as needed that a trial sends at most, where its replica takes long to start."""
 FIRST_LOOK, CONFIRMATION, CURVE = "first look", "confirmation", "curve"
 
 
@@ -126,7 +130,7 @@ class Tuner:
         self._progress = progress
         self._clock = clock
         self._began = clock()
-        self._end = self._began + job.budget
+        self._end = self._began + max(0.0, job.budget - _ENDING)
         stands = present(job.plan)
         self._found = Tuning(job, job.traffic, stands, stands)
         self._prompts = Prompts(job.seed, job.context)
@@ -196,7 +200,7 @@ class Tuner:
 
     def _search(self, stage: str, settings: Sequence[Setting], deadline: float) -> None:
         """One stage by successive halving; the best so far is replaced where another is really better."""
-        rung = search.first_rung(settings, loads.least(self._found.traffic.concurrency))
+        rung = search.first_rung(settings, self._requests())
         done: list[Trial] = []
         lost: set[Setting] = set()
         among = tuple(settings)
@@ -228,6 +232,12 @@ class Tuner:
     def _estimate(self, rung: Rung[Setting]) -> float:
         """Seconds of one of its trials."""
         return self._overhead + loads.seconds(self._open_loops(rung), self._pace)
+
+    def _requests(self) -> int:
+        """Requests of a trial: enough to compare, and more where starting a replica takes longer than they do."""
+        enough = loads.least(self._found.traffic.concurrency)
+        lasting = loads.seconds(self._open_loops(Rung(0, (), enough)), self._pace)
+        return enough * max(1, min(_LONGER, round(self._overhead / (2 * lasting))))
 
     def _open_loops(self, rung: Rung[Setting]) -> list[Load]:
         return loads.open_loops(self._found.traffic, self._found.rates, rung.requests, self._prompts)
@@ -267,7 +277,7 @@ class Tuner:
     def _confirm(self) -> None:
         """Where several stages won, the sum of what they found against the present configuration."""
         found = self._found
-        rung = Rung(0, (found.present, found.best), 2 * loads.least(found.traffic.concurrency))
+        rung = Rung(0, (found.present, found.best), 2 * self._requests())
         made, whole = self._rung(CONFIRMATION, rung, set(), self._end - self._least_curve())
         if not whole:
             found.unfinished.append("confirmation: the present configuration and the best were not compared directly")
