@@ -73,18 +73,20 @@ def test_a_bad_drafter_is_found_out_and_a_better_revision_promoted(
     assert outrider.leftovers() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_tuner_leaves_nothing_running(outrider: Outrider, workload: Path, number: int) -> None:
+def test_an_interrupted_tuner_leaves_nothing_running(outrider: Outrider, workload: Path) -> None:
     outrider.run("endpoint", "create", "--model", MODEL, "--no-wait")
     outrider.run("endpoint", "stop", NAME)
     words = ("endpoint", "tune", NAME, "--workload", str(workload))
-    tuner = subprocess.Popen([sys.executable, "-m", "outrider.cli.main", *words], env=outrider.env,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
-    until(lambda: list((outrider.home.root / "tuning/replicas").glob("*/replica.json")))
-    refused = outrider.attempt(*words)
-    assert refused.returncode == 4 and "Another tuner is at work" in refused.stderr
-    tuner.send_signal(number)
-    said, _ = tuner.communicate(timeout=60)
-    assert tuner.returncode == 130 and "Traceback" not in said
-    assert outrider.leftovers_of_tuning() == []
-    assert not list(outrider.home.root.glob("tuning*"))
+    argv = [sys.executable, "-m", "outrider.cli.main", *words]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with subprocess.Popen(
+            argv, env=outrider.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as tuner:
+            until(lambda: list((outrider.home.root / "tuning/replicas").glob("*/replica.json")))
+            refused = outrider.attempt(*words)
+            assert refused.returncode == 4 and "Another tuner is at work" in refused.stderr
+            tuner.send_signal(number)
+            said, _ = tuner.communicate(timeout=60)
+        assert tuner.returncode == 130 and "Traceback" not in said
+        assert outrider.leftovers_of_tuning() == []
+        assert not list(outrider.home.root.glob("tuning*"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.tuning.search import Rung, affords, differing, first_rung, next_rung, schedule, verdict
+from outrider.tuning.search import Rung, affords, first_rung, next_rung, schedule, verdict
 
 
 @given(st.lists(st.floats(0.001, 1000), min_size=2, max_size=40, unique=True))
@@ -78,11 +78,21 @@ def test_the_same_is_neither() -> None:
     assert not found.better and not found.worse
 
 
-def test_a_gain_smaller_than_what_stands_differs_from_itself_is_none() -> None:
-    """Every request is 10 % faster, so the interval is below 1; but the machine itself swings by more."""
-    found = verdict(turns(1.0, 1.3), turns(0.9, 1.17), rng())
+def test_a_machine_that_slows_down_for_both_is_no_noise() -> None:
+    found = verdict(turns(1.0, 3.0), turns(0.8, 2.4), rng())
+    assert found.better and found.noise == pytest.approx(0.0)
+
+
+def test_a_gain_smaller_than_the_turns_disagree_is_none() -> None:
+    """Each turn is faster, so the interval is below 1; but by a tenth in one and by a third in the other."""
+    found = verdict(turns(1.0, 1.0), turns(0.95, 0.65), rng())
     assert found.ratio is not None and found.ratio.high is not None and found.ratio.high < 1
-    assert found.noise == pytest.approx(0.3 / 1.15)
+    assert found.noise == pytest.approx(0.3) and not found.better
+
+
+def test_a_gain_of_a_hundredth_is_none_however_sure() -> None:
+    found = verdict(turns(1.0, 1.0), turns(0.99, 0.99), rng())
+    assert found.ratio is not None and found.ratio.high is not None and found.ratio.high < 1
     assert not found.better
 
 
@@ -96,11 +106,6 @@ def test_only_requests_that_both_answered_are_compared() -> None:
     theirs: dict[Hashable, float] = dict.fromkeys(range(2, 12), 0.5)
     found = verdict([ours], [theirs], rng())
     assert found.ratio is not None and found.ratio.value == pytest.approx(0.5)
-
-
-def test_differing_looks_at_common_requests_only() -> None:
-    assert differing([{"a": 1.0, "b": 50.0}, {"a": 1.0}]) == 0.0
-    assert differing([{"a": 1.0}]) == differing([]) == 0.0
 
 
 def test_a_trial_is_begun_only_if_it_ends_in_time() -> None:

@@ -13,8 +13,8 @@ from outrider.errors import BudgetTooSmall, InvalidInput, NoDrafter, ReplicaFail
 from outrider.loadgen.load import Load
 from outrider.spec.objective import Objective
 from outrider.tuning.settings import Setting
-from outrider.tuning.tuner import CONFIRMATION, CURVE, Job, Tuner, Tuning
 from outrider.tuning.trial import Loaded
+from outrider.tuning.tuner import CONFIRMATION, CURVE, Job, Tuner, Tuning
 from tests.tuning.world import FakeBench, FakeClock, Quiet, job
 
 

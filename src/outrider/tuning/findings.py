@@ -38,7 +38,7 @@ class Point:
     @property
     def pays(self) -> bool | None:
         """Whether its τ is beyond the break-even; None: not known, or it is plain decoding."""
-        if self.break_even is None or self.setting.speculation.method == "off":
+        if self.break_even is None or self.setting.plain:
             return None
         return self.acceptance_length > self.break_even
 
@@ -50,7 +50,7 @@ def curves(tuning: Tuning) -> list[Point]:
     names: list[str | None] = [None]
     if len(tuning.traffic.kinds) > 1:
         names += [kind.name for kind in tuning.traffic.kinds]
-    settings = sorted({trial.setting for trial in trials}, key=lambda one: (one.speculation.method != "off", one.label))
+    settings = sorted({trial.setting for trial in trials}, key=lambda one: (not one.plain, one.label))
     found: list[Point] = []
     for name in names:
         plain: dict[int, float] = {}
@@ -69,7 +69,7 @@ def _points(setting: Setting, loads: Sequence[Loaded], kind: str | None, plain: 
             continue
         tau = figures["acceptance_length"] or 1.0
         step = figures["itl_p50"] * tau
-        if setting.speculation.method == "off":
+        if setting.plain:
             plain[level] = step
         even = step / plain[level] if level in plain else None
         found.append(Point(setting, kind, level, figures["itl_p50"], tau, step, even, figures))
@@ -98,7 +98,7 @@ def slices(tuning: Tuning) -> list[dict[str, Any]]:
     points = [point for point in curves(tuning) if point.concurrency == level]
     if len(tuning.traffic.kinds) > 1:
         points = [point for point in points if point.kind is not None]
-    plain = {point.kind: point.itl for point in points if point.setting.speculation.method == "off"}
+    plain = {point.kind: point.itl for point in points if point.setting.plain}
     only = tuning.traffic.kinds[0].name
     return [
         {

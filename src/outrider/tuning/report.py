@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from outrider.tuning.search import LEAST_GAIN
+
 _UNKNOWN = "–"
 
 
@@ -159,7 +161,8 @@ def _method(data: Mapping[str, Any]) -> str:
         f"Every trial is a replica of its own, started from the `serve.py` of its setting, under an open loop ({rates}"
         " requests/s) that has to end without a failed request; settings of a round are tried in turns, forwards and"
         " backwards, with the same prompts. Better means: the 95 % interval of the ratio of seconds a token lies below"
-        " 1, and farther below it than the present configuration differs from itself between turns."
+        f" 1, and the ratio is farther below it than two turns differ, and than {LEAST_GAIN:.0%}. τ is of the steps in"
+        " which something was drafted, as engines count them."
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import random
-import statistics
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -23,6 +22,9 @@ TURNS = 2
 """Of each setting in a rung: the least that shows how far a setting differs from itself."""
 LEAST_PAIRS = 6
 """Requests of a comparison below which nothing is called better: fewer could all agree by chance in 1 of 32 cases."""
+
+LEAST_GAIN = 0.03
+"""Of the time a token: a smaller one is not worth a new revision, and few requests cannot show it."""
 
 _RESAMPLES = 1000
 
@@ -53,8 +55,9 @@ class Verdict:
 
     Attributes:
         ratio: its cost ÷ the other's, with a 95 % interval; None: too few requests to say.
-        noise: how far the one that stands differs from itself between turns, as a share.
-        better, worse: the interval is all on one side of 1, and farther from it than the noise.
+        noise: how far the ratio of one turn is from another's.
+        better, worse: the interval is all on one side of 1, and the ratio farther from it than the noise and than
+            :data:`LEAST_GAIN`.
     """
 
     ratio: Estimate | None
@@ -106,31 +109,23 @@ def verdict(
     Args:
         stands, other: request → cost, one mapping a turn.
     """
-    pairs = [
-        (mine[key], turn[key])
+    turns = [
+        [(mine[key], turn[key]) for key in sorted(mine.keys() & turn.keys(), key=repr)]
         for mine, turn in zip(stands, other, strict=False)
-        for key in sorted(mine.keys() & turn.keys(), key=repr)
     ]
-    noise = differing(stands)
+    ratios = [_ratio(turn) for turn in turns if turn]
+    pairs = [pair for turn in turns for pair in turn]
+    noise = max(ratios) - min(ratios) if ratios else 0.0
     if len(pairs) < LEAST_PAIRS:
         return Verdict(None, noise, better=False, worse=False)
     drawn = sorted(_ratio(rng.choices(pairs, k=len(pairs))) for _ in range(_RESAMPLES))
     tail = (1 - CONFIDENCE) / 2
     low, high = quantile(drawn, tail), quantile(drawn, 1 - tail)
     value = _ratio(pairs)
-    better = high < 1 and value < 1 - noise
-    worse = low > 1 and value > 1 + noise
+    least = max(noise, LEAST_GAIN)
+    better = high < 1 and value < 1 - least
+    worse = low > 1 and value > 1 + least
     return Verdict(Estimate(value, low, high), noise, better, worse)
-
-
-def differing(turns: Sequence[Mapping[Hashable, float]]) -> float:
-    """How far a setting differs from itself: largest less smallest mean of the requests that all turns have, as a share
-    of their mean."""
-    common = set.intersection(*(set(turn) for turn in turns)) if turns else set()
-    if len(turns) < 2 or not common:
-        return 0.0
-    means = [statistics.fmean(turn[key] for key in common) for turn in turns]
-    return (max(means) - min(means)) / statistics.fmean(means)
 
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float:

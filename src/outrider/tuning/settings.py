@@ -34,15 +34,24 @@ class Setting:
     Attributes:
         flags: values of engine flags that differ from the plan's, by name, sorted; ``None`` leaves a flag out.
         speculation: the drafter, and how much it drafts a step.
+        by_flags: the endpoint's own flags draft (llama.cpp's ``speculative.…``), whatever ``speculation`` says.
     """
 
     flags: tuple[tuple[str, FlagValue | None], ...]
     speculation: Speculation
+    by_flags: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Nothing drafts."""
+        return self.speculation.method == "off" and not self.by_flags
 
     @property
     def drafting(self) -> str:
         """The speculation in two words: ``off``, ``ngram 4``, ``dflash block 8``."""
         chosen = self.speculation
+        if self.by_flags:
+            return "by own flags"
         if chosen.method == "off" or chosen.tokens is None:
             return chosen.method
         if chosen.method == "ngram":
@@ -62,7 +71,7 @@ class Setting:
 
 def present(plan: Plan) -> Setting:
     """What the endpoint runs now."""
-    return Setting((), plan.speculation)
+    return Setting((), plan.speculation, by_flags=any(flag.name.startswith(_OWN) for flag in plan.flags))
 
 
 def value_of(plan: Plan, setting: Setting, name: str) -> FlagValue | None:
@@ -216,4 +225,4 @@ def _plain(base: Setting, plan: Plan) -> Setting:
     for flag in plan.flags:
         if flag.name.startswith(_OWN):
             base = base.with_flag(flag.name, None)
-    return base
+    return replace(base, by_flags=False)

@@ -291,7 +291,7 @@ class Tuner:
     def _curves(self, drafting: Sequence[Setting]) -> None:
         """ITL and τ over concurrency for the best setting, plain decoding, and the other ways to draft, in turns."""
         found = self._found
-        plain = [one for one in drafting if one.speculation.method == "off"]
+        plain = [one for one in drafting if one.plain]
         wanted = loads.curve(found.traffic, self._prompts)
         estimate = self._overhead + loads.seconds(wanted, self._pace)
         lost = {trial.setting for trial in found.trials if trial.outcome.failure}
