@@ -24,6 +24,9 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 def write_bad_files(directory: Path) -> None:
     """Write them."""
     (directory / "folder").mkdir()
+    (directory / "list.yaml").write_text("- chat\n")
+    (directory / "kinds.yaml").write_text("concurrency: 0\nkinds: {chat: {profile: chat, trace: x.jsonl}}\n")
+    (directory / "lost.yaml").write_text("kinds: {chat: {trace: nope.jsonl}}\n")
     (directory / "binary").write_bytes(b"\x00\xff\xfe\x80" * 64)
     (directory / "empty").write_text("")
     (directory / "two.yaml").write_text("model: a/b\n---\nmodel: a/c\n")

@@ -160,6 +160,27 @@ CASES = {
     "replay an empty trace": Case("bench hello --trace {files}/empty", "invalid_trace", "holds no request"),
     "plot into a text": Case("bench hello --plot {files}/plot.txt", "invalid_input", ".png"),
     "write into nowhere": Case("bench hello --output {files}/nope/r.json", "invalid_input", "cannot be written"),
+    "tune an unknown one": Case("endpoint tune nope --workload chat", "endpoint_not_found", "endpoint list"),
+    "tune with nothing": Case("endpoint tune planned", "usage", "--workload"),
+    "tune for no duration": Case("endpoint tune planned --workload chat --budget soon", "usage", "15m"),
+    "tune for no time": Case("endpoint tune planned --workload chat --budget 0s", "usage", "leaves no time"),
+    "tune what cannot be varied": Case("endpoint tune planned --workload chat --vary luck", "usage", "batch_size"),
+    "tune an edited file": Case("endpoint tune hello --workload chat", "source_edited", "--replace-source"),
+    "tune with no workload": Case("endpoint tune planned --workload chatt", "invalid_workload", "agentic"),
+    "tune with a list": Case("endpoint tune planned --workload {files}/list.yaml", "invalid_workload", "mapping"),
+    "tune with no kinds": Case("endpoint tune planned --workload {files}/kinds.yaml", "invalid_workload", "kinds"),
+    "tune with no trace": Case("endpoint tune planned --workload {files}/lost.yaml", "not_found", "nope.jsonl"),
+    "tune with a bad trace": Case("endpoint tune planned --workload {files}/binary", "invalid_trace", "cannot be read"),
+    "tune with no such method": Case("endpoint tune planned --workload chat --method magic", "invalid_input", "magic"),
+    "tune with a drafter nobody names": Case(
+        "endpoint tune for-vllm --workload chat --method dflash", "no_drafter", "--method ngram"
+    ),
+    "tune into a file": Case(
+        "endpoint tune planned --workload chat --output {files}/binary", "invalid_input", "binary"
+    ),
+    "tune within a moment": Case(
+        "endpoint tune planned --workload chat --budget 100ms", "budget_too_small", "--budget"
+    ),
     "a curve over rates": Case("bench hello --curve --rate 2", "usage", "--concurrency"),
     "complete an unknown shell": Case("completion tcsh", "usage", "tcsh", json=False),
     "examine port 0": Case("doctor --port 0", "usage", "--port"),

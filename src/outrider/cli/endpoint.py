@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from outrider.cli import applying, explaining, inspecting, stats
+from outrider.cli import applying, explaining, inspecting, stats, tune
 from outrider.cli.candidates import endpoint_names, model_ids, recipe_ids
 from outrider.cli.consent import ask_if_untested
 from outrider.cli.removing import remove, remove_failed
@@ -29,6 +29,7 @@ app = typer.Typer(
 inspecting.register(app)
 applying.register(app)
 stats.register(app)
+tune.register(app)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Existing = Annotated[str, typer.Argument(autocompletion=endpoint_names)]
