@@ -170,6 +170,7 @@ def test_warnings_reach_the_plan_with_the_recipes_word_on_modes(catalog: Catalog
 def test_a_drafter_of_the_hub_is_checked_later_and_the_plan_says_so(catalog: Catalog) -> None:
     listed = planned(catalog, drafter="hf:z-lab/Qwen3-8B-DFlash-b16@abc")
     assert (listed.speculation.method, listed.speculation.tokens) == ("dflash", 7)
+    assert decision(listed, "drafter").notes[1] == "the recipe says: trained on thinking answers"
     named = planned(catalog, drafter="hf:me/my-EAGLE3-head")
     assert named.speculation.method == "eagle3" and "by its name" in named.speculation.reason
     for made in (listed, named):
