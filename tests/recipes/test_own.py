@@ -217,6 +217,16 @@ def test_adapters_are_pinned_and_stand_in_the_file(catalog: Catalog, tmp_path: P
     assert said["later"] == {"sources": ["hf:me/later@abc"], "sha256": None}
 
 
+def test_a_drafter_that_cannot_run_beside_adapters_is_dropped_or_refused(catalog: Catalog) -> None:
+    made = planned(catalog, adapters={"polite": "hf:me/polite"})
+    assert made.speculation.method == "off"
+    assert "runs adapters beside ngram only, not dflash" in decision(made, "drafter").reason
+    assert decision(made, "drafter").rejected == ("dflash: the recipe's",)
+    assert planned(catalog, adapters={"polite": "hf:me/polite"}, drafter="ngram").speculation.method == "ngram"
+    with pytest.raises(DrafterUnfit, match="beside adapters"):
+        planned(catalog, adapters={"polite": "hf:me/polite"}, drafter="hf:z-lab/Qwen3-8B-DFlash-b16")
+
+
 def test_an_adapter_of_another_width_is_refused(catalog: Catalog, tmp_path: Path) -> None:
     with pytest.raises(AdapterUnfit, match="'polite' does not fit"):
         planned(catalog, files=adapted(tmp_path, hidden=64), adapters={"polite": "path:/polite"})
