@@ -255,3 +255,15 @@ def test_files_are_read_where_they_are(tmp_path: Path, monkeypatch: pytest.Monke
     assert files_of_spec(parse(spec), catalog).adapters["a"].sha256 != before, "another adapter is another revision"
     with pytest.raises(WeightsUnavailable, match="Nothing lies at"):
         files_of_spec(parse({"model": QWEN, "adapters": {"a": f"path:{tmp_path}/nope"}}), catalog)
+
+
+def test_no_difference_is_said_too(catalog: Catalog) -> None:
+    tokenizer = TokenizerFacts(source="t", size=151669)
+    files = Files(tokenizer=tokenizer, catalog_tokenizer=tokenizer)
+    made = planned(catalog, own(catalog), files, weights="path:/mine", drafter="off")
+    assert [note for note in decision(made, "weights").notes if not note.startswith("drafter:")] == []
+    shipped = load_catalog([])
+    base = shipped.get("smollm2-135m-instruct/llamacpp-cpu").model.facts
+    spec = {"model": SMALL, "engine": "llamacpp", "weights": "path:/same.gguf"}
+    same = plan(parse(spec), MACHINE, shipped, base.model_copy(update={"source": "header of same.gguf"}), files)
+    assert "no difference was found" in decision(same, "weights").reason
