@@ -27,3 +27,9 @@ def test_without_a_measurement_the_default_holds() -> None:
 def test_what_the_owner_lets_a_request_wait_is_counted() -> None:
     assert parse(made(200, 2.0)).endpoints["small"].slack == 400
     assert parse(made(None, 0.0)).endpoints["small"].slack == 0
+
+
+def test_adapters_of_the_serving_revision_reach_the_gateway() -> None:
+    route = Route("small", "generate", 1, False, "ready", None, ((3, "d" * 64, 100),), 4, adapters=("polite", "terse"))
+    data = build([route], [], [], require_keys=False) | {"epoch": "e", "version": 1}
+    assert parse(data).endpoints["small"].models == ("small", "small:polite", "small:terse")
