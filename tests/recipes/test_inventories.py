@@ -254,3 +254,15 @@ def test_a_replica_of_a_model_that_takes_images_must_have_read_one() -> None:
     assert images("openai/gpt-oss-20b", "1×H100") == 0
     # That recipe leaves the vision tower out.
     assert images("Qwen/Qwen3.5-9B", "1×H100", profile="latency") == 0
+
+
+def test_nvfp4_is_planned_on_no_gpu_that_cannot_compute_with_it() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        plan(parse({"model": "zai-org/GLM-5.2"}), INVENTORIES["CPU"], CATALOG)
+    assert "H200:4" not in (caught.value.remedy or "")
+    for name in ("1×H100", "1×H200", "8×H200", "4×L40S", "1×RTX 4090"):
+        for model in MODELS:
+            made = on(model, name)
+            assert made is None or "NVFP4" not in made.weights.sources[0], (model, name)
+    with pytest.raises(InvalidInput, match="H200 cannot compute with 4-bit floats"):
+        plan(parse({"model": "zai-org/GLM-5.2", "recipe": "glm-5-2/vllm-4xb200-nvfp4"}), INVENTORIES["8×H200"], CATALOG)
