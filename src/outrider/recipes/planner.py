@@ -48,6 +48,7 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
         recipe=recipe.id,
         recipe_version=recipe.version,
         provenance=found.pair.provenance(),
+        stale_after=recipe.stale_after,
         engine=recipe.engine.name,
         engine_version=recipe.engine.version,
         flags=flags,
