@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +52,7 @@ def list_recipes(
     rows = [(r.id, r.model.id, r.hardware.title, r.engine.name, r.provenance.status) for r in recipes]
     show_table(columns, rows)
     say()
-    _show_stale(recipes, date.today())
+    _show_stale(recipes, datetime.now(UTC).date())
     _show_counts(recipes)
 
 
