@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
 .PHONY: demo test test-vllm lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
-	bench-gateway-memory bench-published bench-roofline bench-routing clean
+	bench-gateway-memory bench-published bench-roofline bench-routing bench-tuning clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -66,6 +66,10 @@ bench-published: $(STAMP)
 bench-roofline: $(STAMP)
 	$(BIN)/python -m benchmarks.roofline
 	$(BIN)/python -m benchmarks.roofline.page
+
+# Three quarters of an hour on a quiet machine, and vLLM's environment before, where it is not there yet.
+bench-tuning: $(STAMP)
+	$(BIN)/python -m benchmarks.tuning.measure
 
 openapi: $(STAMP)
 	$(BIN)/python scripts/openapi > docs/reference/openapi.json

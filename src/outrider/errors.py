@@ -6,10 +6,13 @@ statuses: they are attributes of the class, and so is what to do where whoever r
 
     OutriderError                  exit 1
     ├── InvalidInput               exit 2   the input is wrong; nothing was changed
-    │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace, UsageError
-    │   ├── MethodNotAllowed, TooLarge, ObjectiveUnreachable
+    │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace,
+    │   │   InvalidWorkload, UsageError
+    │   ├── MethodNotAllowed, TooLarge, ObjectiveUnreachable, BudgetTooSmall
+    │   ├── WeightsUnfit, AdapterUnfit, DrafterUnfit
     ├── NotFound                   exit 3   the thing named does not exist
-    │   ├── EndpointNotFound, RevisionNotFound, ReplicaNotFound, RecipeNotFound, KeyNotFound, UnknownModel
+    │   ├── EndpointNotFound, RevisionNotFound, ReplicaNotFound, RecipeNotFound, KeyNotFound, UnknownModel,
+    │   │   NoDrafter
     ├── Conflict                   exit 4   it exists already, or changed meanwhile
     │   ├── EndpointExists, KeyExists, SourceEdited, GenerationMismatch
     ├── AccessDenied               exit 5   no key, a wrong one, or one without the scope
@@ -148,6 +151,13 @@ class InvalidTrace(InvalidInput):
     usual_remedy = "Correct the line that is named; docs/reference/trace.md has the format."
 
 
+class InvalidWorkload(InvalidInput):
+    """What ``endpoint tune`` is to measure with is no profile, trace or workload file."""
+
+    code = "invalid_workload"
+    usual_remedy = "Correct what is named; docs/guides/tuning.md has the format."
+
+
 class UsageError(InvalidInput):
     """Command-line words that do not go together."""
 
@@ -161,6 +171,34 @@ class ObjectiveUnreachable(InvalidInput):
 
     code = "objective_unreachable"
     usual_remedy = "Loosen the bound that is named, or give it other hardware with resources.gpu; nothing was changed."
+
+
+class BudgetTooSmall(InvalidInput):
+    """A tuner's budget ended before its first trial did, so that there is nothing to compare."""
+
+    code = "budget_too_small"
+    usual_remedy = "Give it more: --budget 30m"
+
+
+class WeightsUnfit(InvalidInput):
+    """Own weights that no recipe of the catalog model can serve; ``details["differences"]`` names what differs."""
+
+    code = "weights_unfit"
+    usual_remedy = "Name the weights as the model itself (--model path:…), or give weights of the same architecture."
+
+
+class AdapterUnfit(InvalidInput):
+    """A LoRA adapter that its base or its engine cannot serve; ``details["findings"]`` says why."""
+
+    code = "adapter_unfit"
+    usual_remedy = "Use a LoRA adapter that was trained on this model, saved by PEFT as safetensors."
+
+
+class DrafterUnfit(InvalidInput):
+    """A drafter that does not fit its target or its engine; ``details["findings"]`` has each with its source."""
+
+    code = "drafter_unfit"
+    usual_remedy = "Use a drafter made for this target, or leave drafter out."
 
 
 class MethodNotAllowed(InvalidInput):
@@ -228,6 +266,13 @@ class UnknownModel(NotFound):
 
     code = "unknown_model"
     usual_remedy = "Name a model that a recipe is for (outrider recipe list), or a file: path:/FILE.gguf"
+
+
+class NoDrafter(NotFound):
+    """A method of speculation was asked for that needs a drafter, and nobody names one for the model."""
+
+    code = "no_drafter"
+    usual_remedy = "Put one into a recipe of your own under `drafters`, or try: --method ngram"
 
 
 class Conflict(OutriderError):

@@ -72,23 +72,33 @@ class Outrider:
 
     def leftovers(self) -> list[str]:
         """Processes, sockets and replica directories of this Outrider that are still there."""
-        needle = os.fsencode(self.home.root)
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and entry.name != str(os.getpid()):
-                try:
-                    if needle in (entry / "cmdline").read_bytes():
-                        found.append((entry / "cmdline").read_text().replace("\0", " "))
-                except OSError:
-                    continue
+        found = _processes(self.home.root)
         if self.home.sockets.exists():
             found += map(str, self.home.sockets.iterdir())
         return found + [str(path) for path in self.home.replicas.glob("*")]
+
+    def leftovers_of_tuning(self) -> list[str]:
+        """Processes of a tuner's replicas that are still there."""
+        return _processes(self.home.root / "tuning")
 
     def remove(self) -> None:
         """Take it down and delete its home."""
         self.attempt("down")
         shutil.rmtree(self.home.root, ignore_errors=True)
+
+
+def _processes(directory: Path) -> list[str]:
+    """Command lines that name a directory."""
+    needle = os.fsencode(directory)
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and entry.name != str(os.getpid()):
+            try:
+                if needle in (entry / "cmdline").read_bytes():
+                    found.append((entry / "cmdline").read_text().replace("\0", " "))
+            except OSError:
+                continue
+    return found
 
 
 def until(look: Callable[[], _T], *, seconds: float = 60.0) -> _T:

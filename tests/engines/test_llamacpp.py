@@ -24,6 +24,7 @@ from outrider.engines import normalise
 from outrider.engines.base import Engine
 from outrider.engines.llamacpp import LlamaCpp
 from outrider.engines.probes import EngineAddress, embedding, structured_value
+from outrider.engines.speculation import Speculation
 from outrider.errors import EngineMissing, InvalidInput, PortTaken, ReplicaFailed
 from outrider.models.weights import Weights
 from tests.e2e.outrider_process import until
@@ -353,6 +354,18 @@ def test_parameters(launch: Launch) -> None:
     assert embed["n_gpu_layers"] == 0
 
 
+def test_speculation_sets_llamacpps_own_parameters(tmp_path: Path) -> None:
+    launch = Launch("name", "127.0.0.1", 1, "key", tmp_path / "log", tmp_path)
+    drafting = LlamaCpp(NOWHERE, speculation=Speculation("ngram", tokens=6))
+    found = drafting.parameters(launch)
+    assert found["speculative.types"]["members"] == ["COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE"]
+    assert (found["speculative.ngram_simple.size_m"], found["speculative.ngram_simple.size_n"]) == (6, 3)
+    assert drafting.describe()["flags"]["speculation"] == Speculation("ngram", tokens=6).describe()
+    plain = LlamaCpp(NOWHERE)
+    assert not [name for name in plain.parameters(launch) if name.startswith("speculative")]
+    assert "speculation" not in plain.describe()["flags"]
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -366,6 +379,7 @@ def test_parameters(launch: Launch) -> None:
         ({"extra": {"n_gpu_layers": "many"}}, "a whole number"),
         ({"extra": {"cache_type_k": "q8"}}, "'q8_0'"),
         ({"extra": {"speculative.types": "ngram-simple,dflash"}}, "dflash"),
+        ({"speculation": Speculation("mtp")}, "n-gram lookup"),
         ({"warm_up": [{"path": "v1", "body": {}}]}, "payload 1"),
         ({"warm_up": [{"path": "/v1/completions", "body": 3}]}, "payload 1"),
     ],

@@ -13,7 +13,7 @@ from pathlib import Path
 from outrider.cli.main import run
 from outrider.spec.home import Home
 from outrider.store.database import open_database
-from tests.e2e.outrider_process import Outrider, until
+from tests.e2e.outrider_process import MODEL, Outrider, until
 from tests.matrix.state import State
 
 _SERVE = Path(__file__).parents[2] / "examples/http_server/serve.py"
@@ -104,6 +104,12 @@ def open_house() -> House:
     house.outrider.home = Home.from_environment(env)
     house.outrider.run("up")
     house.outrider.run("deploy", str(_SERVE))
+    for name, engine in (("planned", "llamacpp"), ("for-vllm", "vllm")):
+        house.outrider.run(
+            "endpoint", "create", "--model", MODEL, "--name", name, "--engine", engine, "--no-wait", "-y"
+        )
+        house.outrider.run("endpoint", "stop", name)
+    until(lambda: not any(one["replicas"] for one in house.outrider.json("endpoint", "list") if one["name"] != "hello"))
     for name, words in {"app": (), "boss": ("--scope", "admin"), "narrow": ("--endpoint", "elsewhere")}.items():
         house.keys[name] = house.outrider.json("key", "create", name, *words)["secret"]
     _prepare_cold(root)

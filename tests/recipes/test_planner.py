@@ -103,7 +103,7 @@ def test_what_does_not_fit_says_how_much_is_missing() -> None:
         planned(small)
 
 
-@pytest.mark.parametrize("spec", [{"engine": "sglang"}, {"drafter": "ngram"}])
+@pytest.mark.parametrize("spec", [{"engine": "sglang"}, {"drafter": "mtp"}])
 def test_what_no_recipe_can_do_is_refused_with_the_reason(spec: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
         planned(**spec)
@@ -202,5 +202,5 @@ def test_measured_needs_its_evidence(tmp_path: Path) -> None:
     ("engine", "flags"), [(LlamaCpp, LLAMACPP_ARGUMENTS), (VLLM, VLLM_ARGUMENTS), (SGLang, SGLANG_ARGUMENTS)]
 )
 def test_flags_are_the_engines_arguments(engine: type, flags: dict[str, FlagKind]) -> None:
-    apart = {"self", "weights", "environment", "warm_up", "extra", "speculation", "arguments"}
+    apart = {"self", "weights", "environment", "warm_up", "extra", "speculation", "adapters", "arguments"}
     assert set(flags) == set(inspect.signature(engine).parameters) - apart

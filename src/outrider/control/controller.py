@@ -319,6 +319,7 @@ class Controller:
             capacity=server.get("max_concurrency"),
             prefill_rate=plan.get("prefill_rate"),
             ttft_penalty=plan.get("ttft_penalty"),
+            adapters=tuple((engine or {}).get("adapters") or ()),
         )
 
     def _note(self, member: Member, kind: str, message: str, reason: str = "") -> None:

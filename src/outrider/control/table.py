@@ -18,6 +18,7 @@ class Route:
         capacity: most requests a replica may hold, or None.
         prefill_rate: prompt tokens a second that a replica reads, or None where the plan knows of no measurement.
         ttft_penalty: seconds of waiting that a request may take on to reach a cached prefix, or None for the gateway's.
+        adapters: names of the LoRA adapters that the serving revision has.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Route:
     capacity: int | None
     prefill_rate: float | None = None
     ttft_penalty: float | None = None
+    adapters: tuple[str, ...] = ()
 
     @property
     def stickiness(self) -> dict[str, float]:
@@ -62,6 +64,7 @@ def build(
                     {"number": number, "digest": digest, "weight": weight} for number, digest, weight in route.revisions
                 ],
                 "max_concurrency": route.capacity,
+                "adapters": list(route.adapters),
                 "stickiness": route.stickiness,
             }
             for route in listed

@@ -18,10 +18,13 @@ from outrider.engines.llamacpp_flags import FLASH_ATTENTION, POOLING, encoded, m
 from outrider.engines.llamacpp_serve import PORT_TAKEN
 from outrider.engines.probes import EngineAddress
 from outrider.engines.process import engine_variables
+from outrider.engines.speculation import OFF, Speculation
 from outrider.errors import EngineMissing, InvalidInput, PortTaken, ReplicaFailed
 
 _SCRIPT = Path(__file__).with_name("llamacpp_serve.py")
 _PACKAGE = "xllamacpp"
+_LOOKED_UP = 3
+"""n-gram: tokens that are looked up in the text so far. One length only; between the 2 and 4 that vLLM is given."""
 
 
 class LlamaCpp(EngineChild):
@@ -44,6 +47,7 @@ class LlamaCpp(EngineChild):
         prompt_cache_mib: MiB of memory beyond the slots in which prompts are kept (256; llama.cpp's own 8192 would
             surprise a small machine). 0: none.
         flash_attention: ``"auto"``, ``"enabled"`` or ``"disabled"`` (auto: where the hardware has it).
+        speculation: which drafter speculates; None: none. Only n-gram lookup so far (``ngram_simple``).
         warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text, JSON schema (and an embedding).
         extra: further parameters of llama.cpp by its own names, see :mod:`outrider.engines.llamacpp_flags`.
 
@@ -68,6 +72,7 @@ class LlamaCpp(EngineChild):
         cache_prompt: bool = True,
         prompt_cache_mib: int = 256,
         flash_attention: str = "auto",
+        speculation: Speculation | None = None,
         warm_up: Sequence[Mapping[str, Any]] | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
@@ -84,11 +89,12 @@ class LlamaCpp(EngineChild):
         self.cache_prompt = cache_prompt
         self.prompt_cache_mib = _at_least(0, prompt_cache_mib=prompt_cache_mib)
         self.flash_attention = flash_attention
+        self.speculation = speculation or OFF
         self.payloads = (
             warmup.default_payloads(embeddings=embeddings) if warm_up is None else warmup.check_payloads(warm_up)
         )
         self.extra = dict(extra or {})
-        self._encoded = encoded(self.extra)
+        self._encoded = encoded(self.extra) | _drafting(self.speculation)
         self._flash = member(FLASH_ATTENTION, flash_attention, name="flash_attention")
         self._file: Path | None = None
 
@@ -101,7 +107,9 @@ class LlamaCpp(EngineChild):
         """Name and flags, JSON-serialisable."""
         flags = ("threads", "slots", "context", "embeddings", "batch_size", "micro_batch_size")
         more = ("cache_prompt", "prompt_cache_mib", "flash_attention")
-        return {"name": self.name, "flags": {flag: getattr(self, flag) for flag in flags + more} | self.extra}
+        given = {flag: getattr(self, flag) for flag in flags + more} | self.extra
+        drafting = {"speculation": self.speculation.describe()} if self.speculation.method != "off" else {}
+        return {"name": self.name, "flags": {**given, **drafting}}
 
     def prepare(self, report: Report) -> None:
         """Environment, engine package, weights; in this order, so that what is quick to refuse is refused first.
@@ -192,6 +200,25 @@ class LlamaCpp(EngineChild):
 
     def _ended(self, code: int, log: list[str], address: EngineAddress) -> PortTaken | ReplicaFailed:
         return port_taken(address) if code == PORT_TAKEN else super()._ended(code, log, address)
+
+
+def _drafting(chosen: Speculation) -> dict[str, Any]:
+    """llama.cpp's parameters for a drafter. Raises InvalidInput for one that is not served so."""
+    if chosen.method == "off":
+        return {}
+    if chosen.method != "ngram":
+        raise InvalidInput(
+            f"LlamaCpp has no speculation {chosen.method!r}",
+            why="it drafts by n-gram lookup",
+            remedy="Say ngram or off.",
+        )
+    return encoded(
+        {
+            "speculative.types": "ngram_simple",
+            "speculative.ngram_simple.size_n": _LOOKED_UP,
+            "speculative.ngram_simple.size_m": chosen.tokens,
+        }
+    )
 
 
 def _at_least(least: int, **named: int) -> int:

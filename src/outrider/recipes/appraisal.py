@@ -153,7 +153,7 @@ def _each(endpoint: Endpoint) -> int | None:
 
 
 def _speculation(endpoint: Endpoint, recipe: Recipe) -> Speculation:
-    """The recipe's, unless it does not pay at this load or the endpoint turns it off."""
+    """What was laid into the recipe, unless it does not pay at this load or the endpoint turns it off."""
     chosen = recipe.speculation
     if endpoint.drafter.source == "off" and chosen.method != "off":
         return Speculation(method="off", reason="set by you")

@@ -1,0 +1,118 @@
+"""What a tuning says and leaves: break-even, slices, a recipe that the linter accepts, a report, a plot."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+import yaml
+
+from outrider.recipes.lint import RecipeFile, lint
+from outrider.recipes.schema import Recipe
+from outrider.tuning import findings, plot, report
+from outrider.tuning.recipe import Circumstances, recipe_of, winner, written
+from outrider.tuning.settings import Setting
+from outrider.tuning.subject import tuned_spec
+from outrider.tuning.tuner import Tuner, Tuning
+from tests.tuning.world import FakeBench, FakeClock, Quiet, job
+
+TODAY = date(2026, 11, 30)
+HOW = Circumstances("two cores of a CPU", "outrider endpoint tune mine --workload chat", TODAY)
+STEP = {0: 0.010, 2: 0.012, 4: 0.014, 8: 0.018}
+"""Seconds of a verification step, by tokens drafted."""
+TAU = {2: 1.5, 4: 2.0, 8: 1.2}
+
+
+def drafted(setting: Setting) -> int:
+    return (setting.speculation.tokens or 0) if setting.speculation.method != "off" else 0
+
+
+@pytest.fixture(scope="module")
+def tuning(tmp_path_factory: pytest.TempPathFactory) -> Tuning:
+    """n-gram drafts of 4 are the best: 14 ms a step of two tokens, where plain decoding takes 10 for one."""
+    directory = tmp_path_factory.mktemp("workload")
+    line = {"at": 0, "output_tokens": 8, "messages": [{"role": "user", "content": "hello"}]}
+    (directory / "t.jsonl").write_text(json.dumps(line) + "\n")
+    file = directory / "mixed.yaml"
+    file.write_text("concurrency: 4\nkinds:\n  said: {trace: t.jsonl}\n  words: {profile: chat}\n")
+    bench = FakeBench(
+        FakeClock(),
+        lambda setting, at: STEP[drafted(setting)] / TAU.get(drafted(setting), 1.0),
+        tau=lambda setting: TAU.get(drafted(setting)),
+    )
+    work = job(stages=("speculation",), workload=str(file), concurrency=None)
+    return Tuner(work, bench, Quiet(), clock=bench.clock).run()
+
+
+def test_break_even_is_the_step_over_plain_decodings(tuning: Tuning) -> None:
+    points = {(point.setting.drafting, point.concurrency): point for point in findings.curves(tuning) if not point.kind}
+    assert {level for _, level in points} == {1, 2, 4}
+    for tokens, step in STEP.items():
+        point = points["off" if tokens == 0 else f"ngram {tokens}", 4]
+        assert point.step == pytest.approx(step)
+        assert point.break_even == pytest.approx(step / STEP[0])
+        assert point.pays is (None if tokens == 0 else TAU[tokens] > step / STEP[0])
+
+
+def test_slices_keep_the_kinds_of_traffic_apart(tuning: Tuning) -> None:
+    rows = findings.slices(tuning)
+    assert {(row["kind"], row["drafting"]) for row in rows} == {
+        (kind, way) for kind in ("said", "words") for way in ("off", "ngram 2", "ngram 4", "ngram 8")
+    }
+    best = next(row for row in rows if (row["kind"], row["drafting"]) == ("said", "ngram 4"))
+    assert (best["acceptance_length"], best["ms_per_token"]) == (2.0, 7.0)
+    assert best["speedup"] == pytest.approx(10 / 7, abs=0.001) and best["pays"] is True
+
+
+def test_the_recipe_holds_what_was_measured_and_is_lint_clean(tuning: Tuning) -> None:
+    recipe = recipe_of(tuning, HOW, version=3)
+    assert recipe is not None
+    assert (recipe.id, recipe.version) == ("smollm2-135m-instruct/llamacpp-cpu-mine", 3)
+    assert (recipe.speculation.method, recipe.speculation.tokens) == ("ngram", 4)
+    assert [point.concurrency for point in recipe.capacity_curve] == [1, 2, 4]
+    assert all(point.acceptance_length == 2.0 and point.itl_p50 == 0.007 for point in recipe.capacity_curve)
+    assert [(one.tokens, one.max_useful_concurrency) for one in recipe.drafters] == [(2, 4), (4, 4), (8, None)]
+    assert recipe.drafters[1].break_even[-1].acceptance_length == pytest.approx(1.4)
+    who = recipe.provenance
+    assert (who.status, who.when, who.machine, who.command) == ("measured", TODAY, HOW.machine, HOW.command)
+    text = written(recipe, today=TODAY)
+    assert lint([RecipeFile("mine.yaml", text, 0)], today=TODAY) == []
+    assert Recipe.model_validate(yaml.safe_load(text)) == recipe
+
+
+def test_the_winner_gives_the_measurement_as_its_reason(tuning: Tuning) -> None:
+    plan = winner(tuning)
+    assert plan.speculation.reason.startswith("measured: with speculation ngram 4 a token took 0.70 times")
+
+
+def test_the_spec_names_the_recipe_instead_of_its_own_flags(tuning: Tuning) -> None:
+    recipe = recipe_of(tuning, HOW)
+    assert recipe is not None
+    spec = {"model": "m", "flags": {"threads": 2, "verbosity": 3, "speculative.types": "ngram-mod"}, "drafter": "off"}
+    assert tuned_spec(spec, recipe) == {"model": "m", "recipe": recipe.id, "flags": {"verbosity": 3}}
+
+
+def test_the_report_says_what_won_and_what_each_kind_gains(tuning: Tuning) -> None:
+    data = {"date": "2026-11-30", "machine": HOW.machine, **findings.as_dict(tuning)}
+    assert json.loads(json.dumps(data)) == data
+    text = report.markdown(data, plot="mine.png")
+    assert "Best: speculation ngram 4. A token takes 0.70 times what it took with speculation off" in text
+    assert "- said: ngram 4 decodes 1.43 times as fast as plain decoding." in text
+    assert "| said | ngram 8 | 1.20 | 15.00 | 0.67 | 1.80 | no |" in text
+    assert "![ITL and τ over concurrency for each way to draft](mine.png)" in text
+
+
+def test_the_plot_is_drawn(tuning: Tuning, tmp_path: Path) -> None:
+    plot.plot(findings.as_dict(tuning), tmp_path / "mine.png", title="mine")
+    assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_better_is_said_so() -> None:
+    bench = FakeBench(FakeClock(), lambda setting, at: 0.01)
+    found = Tuner(job(stages=("threads",)), bench, Quiet(), clock=bench.clock).run()
+    data = {"date": "2026-11-30", "machine": HOW.machine, **findings.as_dict(found)}
+    assert "Nothing that was tried is better than the present configuration" in report.markdown(data)
+    recipe = recipe_of(found, HOW)
+    assert recipe is not None and recipe.flags["threads"].value == 1
