@@ -106,7 +106,7 @@ def compare(row: Mapping[str, Any], catalog: Catalog) -> Comparison:
         said=said,
         spec=row["spec"],
         recipe=free.recipe,
-        same=tuple(f"{what.removeprefix('flag ')}={a}" for what, (a, b) in found.items() if a == b),
+        same=tuple(f"{what.removeprefix('flag ')}={a}" for what, (a, b) in found.items() if a == b != NONE),
         differences=tuple(Difference(what, *sides, why.get(what)) for what, sides in unlike.items()),
         idle=tuple(what for what in why if what not in unlike),
     )
@@ -149,7 +149,7 @@ def _drafter(drafting: Drafting | None) -> str:
     if drafting is None:
         return NONE
     model = f" {drafting.model}" if drafting.model else ""
-    return f"{drafting.method}{model}, {drafting.tokens} tokens"
+    return f"{drafting.method}{model}, {drafting.tokens} token{'' if drafting.tokens == 1 else 's'}"
 
 
 def _speculation(made: Plan) -> str:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import datetime, tzinfo
 from pathlib import Path
 
 import pytest
@@ -122,3 +124,20 @@ def test_users_own_recipes_are_searched_first(outrider: Run, tmp_path: Path, mon
     monkeypatch.setenv("OUTRIDER_RECIPES", str(tmp_path))
     shown = json.loads(outrider("recipe", "show", "smollm2-135m-instruct/llamacpp-cpu", "--json").out)
     assert shown["precision"] == "mine"
+
+
+class _Clock(datetime):
+    """It stands still."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> _Clock:
+        return cls(2026, 12, 1, tzinfo=tz)
+
+
+def test_recipes_whose_day_is_over_are_named(outrider: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outrider.cli.recipe.datetime", _Clock)
+    monkeypatch.setenv("OUTRIDER_RECIPES", str(tmp_path))
+    assert "stale" not in outrider("recipe", "list", "--model", "HuggingFaceTB/SmolLM2-135M-Instruct").out
+    (tmp_path / "old.yaml").write_text(re.sub(r"stale_after: \S+", "stale_after: 2026-01-01", FIRST))
+    listed = outrider("recipe", "list", "--model", "HuggingFaceTB/SmolLM2-135M-Instruct").out
+    assert "stale, somebody should measure them again: smollm2-135m-instruct/llamacpp-cpu\n" in listed

@@ -82,3 +82,19 @@ def test_a_load_at_which_people_give_up_is_said_to_be_one() -> None:
     found = capacity.target(CURVE[2:], Objective(), most=64, output_tokens=100, workload=None)
     assert found is not None and not found.pleasant
     assert "would give up" in found.reason
+
+
+def test_arrivals_are_in_flight_for_as_long_as_requests_take() -> None:
+    # 101 tokens: 1 request takes 1.1 s, 9 take 2.7 s each, 64 take 35 s each.
+    def flow(rate: float) -> capacity.Flow:
+        found = capacity.in_flight(CURVE, rate, 101)
+        assert found is not None
+        return found
+
+    assert (flow(0.1).requests, flow(0.1).kept_up) == (1, True)
+    assert flow(9 / 2.7).requests == 9
+    assert 1 < flow(2.0).requests < 9
+    busy = flow(100.0)
+    assert (busy.requests, busy.kept_up) == (9, False) and busy.most == pytest.approx(9 / 2.7)
+    assert [flow(rate).requests for rate in (0.5, 1, 2, 3)] == sorted(flow(rate).requests for rate in (0.5, 1, 2, 3))
+    assert capacity.in_flight([CapacityPoint(concurrency=1, output_tps=9)], 1.0, 10) is None

@@ -254,3 +254,29 @@ def test_a_replica_of_a_model_that_takes_images_must_have_read_one() -> None:
     assert images("openai/gpt-oss-20b", "1×H100") == 0
     # That recipe leaves the vision tower out.
     assert images("Qwen/Qwen3.5-9B", "1×H100", profile="latency") == 0
+
+
+def test_nvfp4_is_planned_on_no_gpu_that_cannot_compute_with_it() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        plan(parse({"model": "zai-org/GLM-5.2"}), INVENTORIES["CPU"], CATALOG)
+    assert "H200:4" not in (caught.value.remedy or "")
+    for name in ("1×H100", "1×H200", "8×H200", "4×L40S", "1×RTX 4090"):
+        for model in MODELS:
+            made = on(model, name)
+            assert made is None or "NVFP4" not in made.weights.sources[0], (model, name)
+    with pytest.raises(InvalidInput, match="H200 cannot compute with 4-bit floats"):
+        plan(parse({"model": "zai-org/GLM-5.2", "recipe": "glm-5-2/vllm-4xb200-nvfp4"}), INVENTORIES["8×H200"], CATALOG)
+
+
+def test_arrivals_a_second_are_planned_as_requests_in_flight() -> None:
+    model, where = "Qwen/Qwen3.6-27B", INVENTORIES["1×H200"]
+    few, many = planned(model, where, workload={"rate": 0.1}), planned(model, where, workload={"rate": 1})
+    assert few and many and few.prediction and many.prediction
+    assert few.prediction.concurrency < many.prediction.concurrency
+    assert not [row for row in many.ignored if row.field == "workload.rate"]
+    said = next(one for one in many.decisions if one.choice == "requests in flight")
+    assert "1 a second" in said.reason
+    flood = planned(model, where, workload={"rate": 500})
+    assert flood and "it takes" in next(one for one in flood.decisions if one.choice == "requests in flight").reason
+    both = planned(model, where, workload={"rate": 1, "concurrency": 4})
+    assert both and [row.reason for row in both.ignored] == ["workload.concurrency is planned for"]

@@ -61,7 +61,7 @@ def bench(
 ) -> None:
     """Measure an endpoint, or any OpenAI server, under load.
 
-    Prints TTFT, ITL, whole requests and tokens/s with 95 % confidence intervals. ITL is
+    Prints TTFT, ITL, whole requests, output and total tokens/s with 95 % confidence intervals. ITL is
     (last - first content event) / (tokens - 1) of a request; the gap between events is shown apart.
     """
     if curve and (rate or trace):

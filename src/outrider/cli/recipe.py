@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +52,7 @@ def list_recipes(
     rows = [(r.id, r.model.id, r.hardware.title, r.engine.name, r.provenance.status) for r in recipes]
     show_table(columns, rows)
     say()
+    _show_stale(recipes, datetime.now(UTC).date())
     _show_counts(recipes)
 
 
@@ -61,6 +63,12 @@ def _show_counts(recipes: Sequence[Recipe]) -> None:
     for number, (status, many) in enumerate(found.items()):
         parts += [", " if number else "", coloured(status, f"{many} {status}") if many else f"0 {status}"]
     console.print(Text.assemble(*parts), soft_wrap=True)
+
+
+def _show_stale(recipes: Sequence[Recipe], today: date) -> None:
+    """Those whose day to be measured again is over."""
+    if over := [recipe.id for recipe in recipes if recipe.stale_after is not None and recipe.stale_after < today]:
+        say(f"stale, somebody should measure them again: {', '.join(over)}", "yellow")
 
 
 @app.command()

@@ -36,6 +36,7 @@ class Appraisal:
         load: what the replica is to hold.
         most: requests a replica may hold.
         curve, target, prediction: see their modules; target and prediction are None where nothing can be said.
+        flow: what the workload's arrivals come to; None: none are given, or nothing is known of the speed.
         stage, reason: where and why it was rejected; stage None: it was not.
     """
 
@@ -53,10 +54,27 @@ class Appraisal:
     prediction: Prediction | None
     stage: Literal["fit", "objective", "cost"] | None = None
     reason: str = ""
+    flow: capacity.Flow | None = None
 
 
 def appraise(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelFacts | None) -> Appraisal:
-    """Weigh a pair. ``facts`` are of the endpoint's own weights, where it names some."""
+    """Weigh a pair. ``facts`` are of the endpoint's own weights, where it names some.
+
+    Arrivals a second without a concurrency are as many requests in flight as this pair's own speed makes of them.
+    """
+    found = _weighed(pair, endpoint, inventory, facts)
+    workload, count = endpoint.workload, max(1, endpoint.scaling.min_replicas)
+    if workload.rate is None or workload.concurrency is not None:
+        return found
+    flow = capacity.in_flight(found.curve.points, workload.rate / count, workload.output_tokens)
+    if flow is None:
+        return found
+    held = workload.model_copy(update={"concurrency": float(flow.requests * count)})
+    again = _weighed(pair, endpoint.model_copy(update={"workload": held}), inventory, facts)
+    return replace(again, flow=flow)
+
+
+def _weighed(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelFacts | None) -> Appraisal:
     recipe = pair.recipe
     known = facts if endpoint.weights and facts is not None else recipe.model.facts
     weights = known.file_bytes if endpoint.weights else weights_bytes(recipe, known)

@@ -133,6 +133,7 @@ def _devices(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> list[D
         threads = endpoint.flags.get("threads") or (recipe.flags["threads"].value if "threads" in recipe.flags else 0)
         return [host(inventory, int(threads) or None)]
     found = [d for d in devices_wanted(endpoint, inventory) if _vendor(d.name) == _vendor(recipe.hardware.gpu or "")]
+    found = [d for d in found if computes(recipe.precision, d.name)]
     return [d for d in found if recipe.hardware.count == d.count or divides(recipe.model.facts, d.count)]
 
 
@@ -144,6 +145,8 @@ def _no_hardware(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> st
         return f"nothing is known of the GPU {asked[0]}; known: {', '.join(kind.name for kind in gpus())}"
     if asked and fixed is not None and asked[1] not in (None, fixed):
         return f"flags.gpus is {fixed}, resources.gpu {endpoint.resources.gpu}"
+    if names := [name for name in ([asked[0]] if asked else kinds(inventory)) if not computes(recipe.precision, name)]:
+        return f"its weights are {recipe.precision}, and {' and '.join(names)} cannot compute with 4-bit floats"
     if asked and _vendor(asked[0]) == _vendor(made.gpu or "") and recipe.model.facts.heads:
         return f"its {recipe.model.facts.heads} heads cannot be divided among {asked[1] or fixed} GPUs"
     others = " of these" if inventory.gpus else ""
@@ -165,6 +168,13 @@ def _numbers(have: int) -> list[int]:
 def divides(facts: ModelFacts, count: int) -> bool:
     """Whether the heads can be divided among GPUs; what is not known is not in the way."""
     return facts.heads is None or facts.heads % count == 0
+
+
+def computes(precision: str | None, gpu: str) -> bool:
+    """Whether a kind of GPU computes with weights of a precision, as far as its table says: NVFP4 came with Blackwell.
+    (MXFP4, gpt-oss's, is served on older ones, which unpack it.)"""
+    kind = gpu_facts(gpu)
+    return precision != "nvfp4" or kind is None or kind.fp4 is not None
 
 
 def _vendor(name: str) -> str:

@@ -85,6 +85,41 @@ def _unbounded(points: Sequence[CapacityPoint], known: str, *, patient: bool) ->
     return pleasant[-1], f"the largest load {known}{'' if whole else ' at which a person would not give up'}"
 
 
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What arrivals come to on one replica.
+
+    Attributes:
+        requests: in flight.
+        kept_up: whether the replica finishes them as they come; False: it takes ``most`` of them a second.
+        most: requests a second at the load of the curve that finishes most.
+    """
+
+    requests: int
+    kept_up: bool
+    most: float
+
+
+def in_flight(curve: Sequence[CapacityPoint], rate: float, output_tokens: int) -> Flow | None:
+    """Requests in flight where ``rate`` of them arrive a second, by Little's law: the lightest load that finishes as
+    many, or the load that finishes most. None: the curve does not say how long requests take."""
+    finished = [
+        (point.concurrency, point.concurrency / (point.ttft + point.itl * (output_tokens - 1)))
+        for point in curve
+        if point.ttft is not None and point.itl is not None
+    ]
+    if not finished:
+        return None
+    busiest, most = max(finished, key=lambda pair: pair[1])
+    lower = (0, 0.0)
+    for load, done in finished:
+        if done >= rate:
+            share = (rate - lower[1]) / (done - lower[1])
+            return Flow(max(1, math.ceil(lower[0] + share * (load - lower[0]))), kept_up=True, most=most)
+        lower = (load, done)
+    return Flow(busiest, kept_up=False, most=most)
+
+
 def _pleasant(point: CapacityPoint) -> bool:
     """Whether a person would bear it; asked where the objective bounds nothing."""
     return (point.ttft or 0) <= _PATIENCE and (point.itl or 0) <= _READING

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from outrider.errors import InvalidInput, ObjectiveUnreachable, UnknownModel
 from outrider.recipes import shortfall
 from outrider.recipes.appraisal import Appraisal, appraise
-from outrider.recipes.candidate import STANDING, Pair, devices_wanted, divides, nearest, pairs, unfit
+from outrider.recipes.candidate import STANDING, Pair, computes, devices_wanted, divides, nearest, pairs, unfit
 from outrider.recipes.capacity import seconds
 from outrider.recipes.device import same_kind
 from outrider.recipes.fit import MIB
@@ -236,7 +236,8 @@ def _synthesised(
         source, reference = nearest_one.model.facts, endpoint.weights or nearest_one.weights[0].reference
     if source is None:
         return []
-    devices = [device for device in wanted if divides(source, device.count)]
+    fitting = [device for device in wanted if computes(source.quantisation, device.name)]
+    devices = [device for device in fitting if divides(source, device.count)]
     return [Pair(on_gpus(endpoint, source, device, reference), device, tested=False) for device in devices]
 
 

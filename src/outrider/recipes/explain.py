@@ -74,6 +74,7 @@ def explain(plan: Plan, *, everything: bool = False) -> Line:
 def _provenance(plan: Plan) -> list[Line]:
     who = plan.provenance
     parts = [who.when.isoformat() if who.when else "", f"with {who.tool}" if who.tool else "", who.url, who.note]
+    parts.append(f"stale after {plan.stale_after}" if plan.stale_after else "")
     text = "; ".join(part for part in parts if part)
     return [Line(f"{who.status}: {text}", "reason")] if text else []
 

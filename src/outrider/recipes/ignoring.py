@@ -30,7 +30,7 @@ def ignored(endpoint: Endpoint, inventory: Inventory, found: Appraisal) -> tuple
         ),
         ("scaling.min_replicas", "0", scaling.min_replicas == 0, "one replica is kept: nothing wakes it yet"),
         ("scaling.buffer_replicas", scaling.buffer_replicas or None, True, fixed),
-        ("workload.rate", endpoint.workload.rate, True, "nothing is planned from arrival rates yet"),
+        ("workload.rate", endpoint.workload.rate, found.flow is None, _no_flow(endpoint, found)),
         ("objective.ttft", objective.ttft, unchecked, found.curve.basis),
         ("objective.itl", objective.itl, unchecked, found.curve.basis),
         ("objective.e2e", objective.e2e, unchecked, found.curve.basis),
@@ -48,3 +48,7 @@ def ignored(endpoint: Endpoint, inventory: Inventory, found: Appraisal) -> tuple
     return tuple(
         Ignored(field=field, value=str(value), reason=reason) for field, value, holds, reason in rows if value and holds
     )
+
+
+def _no_flow(endpoint: Endpoint, found: Appraisal) -> str:
+    return found.curve.basis if endpoint.workload.concurrency is None else "workload.concurrency is planned for"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any, Literal
 
 from outrider.recipes.flags import FlagValue
@@ -148,6 +149,8 @@ class Plan(SpecModel):
     recipe_version: int
     provenance: Provenance
     """The recipe's: who says that this works, and how it was found."""
+    stale_after: date | None = None
+    """Day after which somebody should measure again. None: nothing was."""
     engine: Literal["sglang", "vllm", "llamacpp"]
     engine_version: str
     """The version that the recipe was made with."""

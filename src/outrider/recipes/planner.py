@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from outrider.engines.warmup import default_payloads, generation_payloads
@@ -52,6 +53,7 @@ def plan(
         recipe=recipe.id,
         recipe_version=recipe.version,
         provenance=found.pair.provenance(),
+        stale_after=recipe.stale_after,
         engine=recipe.engine.name,
         engine_version=recipe.engine.version,
         flags=flags,
@@ -75,6 +77,7 @@ def plan(
             _engine(endpoint, recipe, inventory),
             weights_decision,
             *flag_decisions,
+            *_arrivals(endpoint, found),
             *_sizes(endpoint, found),
             *_routing(endpoint),
             drafting,
@@ -201,6 +204,19 @@ def _sizes(endpoint: Endpoint, found: Appraisal) -> list[Decision]:
         value = str(found.target.concurrency)
         decisions.append(Decision(choice="target_concurrency", value=value, reason=found.target.reason))
     return decisions
+
+
+def _arrivals(endpoint: Endpoint, found: Appraisal) -> list[Decision]:
+    """Requests in flight, where the spec says how many arrive a second."""
+    flow, rate, count = found.flow, endpoint.workload.rate, max(1, endpoint.scaling.min_replicas)
+    if flow is None or rate is None:
+        return []
+    each = f"{rate:g} a second" if count == 1 else f"{rate:g} a second among {count} replicas"
+    reason = f"{each}, for as long as each takes here ({found.curve.source})"
+    if not flow.kept_up:
+        needed = math.ceil(rate / flow.most)
+        reason = f"{each} are more than {flow.most:.3g}, which is all that a replica finishes: it takes {needed}"
+    return [Decision(choice="requests in flight", value=f"{flow.requests} a replica", reason=reason)]
 
 
 def _routing(endpoint: Endpoint) -> list[Decision]:

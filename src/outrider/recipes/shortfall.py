@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import inf
 
 from outrider.recipes.appraisal import Appraisal, appraise
-from outrider.recipes.candidate import Pair, made_for
+from outrider.recipes.candidate import Pair, computes, made_for
 from outrider.recipes.device import counts, kinds, of_kind
 from outrider.recipes.drafting import draft
 from outrider.recipes.fit import gpu_fit, weights_bytes
@@ -107,7 +107,7 @@ def _device(recipe: Recipe) -> GpuFacts | None:
 def _fitting(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> Iterator[Appraisal]:
     """For each kind of GPU the smallest number on which it fits."""
     free = endpoint.model_copy(update={"resources": endpoint.resources.model_copy(update={"gpu": None})})
-    for kind in gpus():
+    for kind in (kind for kind in gpus() if computes(recipe.precision, kind.name)):
         for count in counts(_MOST):
             device = of_kind(kind, kind.name, count, memory=kind.memory_bytes, here=False)
             found = appraise(Pair(recipe, device, made_for(recipe, device)), free, inventory, None)

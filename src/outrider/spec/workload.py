@@ -17,7 +17,8 @@ class Workload(SpecModel):
     concurrency: float | None = Field(default=None, gt=0)
     """Requests in flight at once over all replicas. None: the recipe's."""
     rate: float | None = Field(default=None, gt=0)
-    """Arrivals per second, for open-loop traffic. None: unknown."""
+    """Arrivals a second over all replicas, for open-loop traffic; without a concurrency they are planned as the
+    requests in flight that they come to. None: unknown."""
     shared_prefix_tokens: int = Field(default=0, ge=0)
     """Leading tokens that requests share (system prompt, tools). 0: none known; prefix caching is on anyway."""
     structured_output: bool = False
