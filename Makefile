@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
 .PHONY: demo test test-vllm lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
-	bench-gateway-memory bench-roofline bench-routing bench-tuning clean
+	bench-gateway-memory bench-published bench-roofline bench-routing bench-tuning clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -59,6 +59,9 @@ $(PEERS)/.installed: pyproject.toml
 
 bench-routing: $(STAMP)
 	$(BIN)/python benchmarks/routing/measure.py
+
+bench-published: $(STAMP)
+	$(BIN)/python -m benchmarks.published
 
 bench-roofline: $(STAMP)
 	$(BIN)/python -m benchmarks.roofline

@@ -7,8 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.e2e.outrider_process import Outrider
+
+# How long an example takes says nothing where other work shares the cores. Everything else is as Hypothesis has it.
+settings.register_profile("outrider", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("outrider")
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,10 @@ import outrider
 
 PUBLIC = {"App", "Client", "Drafter", "Endpoint", "Environment", "LlamaCpp", "Objective", "OutriderError", "Regions"}
 PUBLIC |= {
+    "Adapter",
+    "DraftWeights",
     "Resources",
+    "Routing",
     "SGLang",
     "Scaling",
     "Speculation",

@@ -19,18 +19,22 @@ if TYPE_CHECKING:
     from outrider.engines.speculation import Speculation
     from outrider.engines.vllm import VLLM
     from outrider.errors import OutriderError
+    from outrider.models.checked import Adapter, DraftWeights
     from outrider.models.weights import Weights
     from outrider.spec.drafter import Drafter
     from outrider.spec.endpoint import Endpoint
     from outrider.spec.objective import Objective
     from outrider.spec.regions import Regions
     from outrider.spec.resources import Resources
+    from outrider.spec.routing import Routing
     from outrider.spec.scaling import Scaling
     from outrider.spec.workload import Workload
 
 _HOMES = {
+    "Adapter": "models.checked",
     "App": "app.app",
     "Client": "client.http",
+    "DraftWeights": "models.checked",
     "Drafter": "spec.drafter",
     "Endpoint": "spec.endpoint",
     "Environment": "app.environment",
@@ -39,6 +43,7 @@ _HOMES = {
     "OutriderError": "errors",
     "Regions": "spec.regions",
     "Resources": "spec.resources",
+    "Routing": "spec.routing",
     "SGLang": "engines.sglang",
     "Scaling": "spec.scaling",
     "Speculation": "engines.speculation",
@@ -51,8 +56,10 @@ _HOMES = {
 
 __all__ = [
     "VLLM",
+    "Adapter",
     "App",
     "Client",
+    "DraftWeights",
     "Drafter",
     "Endpoint",
     "Environment",
@@ -61,6 +68,7 @@ __all__ = [
     "OutriderError",
     "Regions",
     "Resources",
+    "Routing",
     "SGLang",
     "Scaling",
     "Speculation",

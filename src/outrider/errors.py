@@ -9,6 +9,7 @@ statuses: they are attributes of the class, and so is what to do where whoever r
     │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace,
     │   │   InvalidWorkload, UsageError
     │   ├── MethodNotAllowed, TooLarge, ObjectiveUnreachable, BudgetTooSmall
+    │   ├── WeightsUnfit, AdapterUnfit, DrafterUnfit
     ├── NotFound                   exit 3   the thing named does not exist
     │   ├── EndpointNotFound, RevisionNotFound, ReplicaNotFound, RecipeNotFound, KeyNotFound, UnknownModel,
     │   │   NoDrafter
@@ -177,6 +178,27 @@ class BudgetTooSmall(InvalidInput):
 
     code = "budget_too_small"
     usual_remedy = "Give it more: --budget 30m"
+
+
+class WeightsUnfit(InvalidInput):
+    """Own weights that no recipe of the catalog model can serve; ``details["differences"]`` names what differs."""
+
+    code = "weights_unfit"
+    usual_remedy = "Name the weights as the model itself (--model path:…), or give weights of the same architecture."
+
+
+class AdapterUnfit(InvalidInput):
+    """A LoRA adapter that its base or its engine cannot serve; ``details["findings"]`` says why."""
+
+    code = "adapter_unfit"
+    usual_remedy = "Use a LoRA adapter that was trained on this model, saved by PEFT as safetensors."
+
+
+class DrafterUnfit(InvalidInput):
+    """A drafter that does not fit its target or its engine; ``details["findings"]`` has each with its source."""
+
+    code = "drafter_unfit"
+    usual_remedy = "Use a drafter made for this target, or leave drafter out."
 
 
 class MethodNotAllowed(InvalidInput):

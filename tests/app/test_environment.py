@@ -98,6 +98,15 @@ def test_what_cannot_be_built_says_why_and_leaves_nothing(
     assert [path for path in (cache / "environments").iterdir() if path.is_dir()] == []
 
 
+def test_what_would_be_installed_is_found_out_without_installing_it(cache: Path) -> None:
+    assert Environment(packages=SIX, patches=[PATCH]).resolve(ignore) == ("six==1.16.0",)
+    assert Environment().resolve(ignore) == ()
+    assert not (cache / "environments").exists()
+    with pytest.raises(EnvironmentFailed, match="no-such-package-at-all") as caught:
+        Environment(packages=["no-such-package-at-all==0"]).resolve(ignore)
+    assert "Could not find packages for" in caught.value.what and caught.value.remedy
+
+
 def test_what_a_killed_builder_left_is_in_nobodys_way() -> None:
     environment = Environment(packages=SIX)
     for name in (environment.directory.name, f"{environment.directory.name}.building"):

@@ -15,11 +15,15 @@ from typing import Any
 
 import psutil
 import pytest
+import yaml
 
+from outrider.app import uv
 from outrider.errors import MachineFault
+from outrider.recipes.library import SHIPPED
 from outrider.spec.home import Home
 from tests.cli.conftest import Run
 
+VLLM_CPU = "smollm2-135m-instruct/vllm-cpu"
 _STATUSES = ("ok", "note", "warning", "problem")
 
 
@@ -118,6 +122,30 @@ def test_a_recipe_file_that_is_wrong_is_a_finding_and_the_others_are_judged(outr
     assert outcome.code == 7
     assert str(own_recipes / "bad.yaml") in findings["recipes"]["consequence"]
     assert report["recipes"]
+
+
+def test_an_environment_that_cannot_be_built_is_found_before_an_endpoint_is_made(
+    outrider: Run, own_recipes: Path, home: Home, weights_cache: Path
+) -> None:
+    """The recipe of the same id stands in for the one that ships; uv is fetched once for all tests."""
+    uv.find(weights_cache, {"PATH": ""}, lambda progress: None)
+    home.cache.mkdir(parents=True, exist_ok=True)
+    (home.cache / "tools").symlink_to(weights_cache / "tools")
+    recipe = next(one for one in yaml.safe_load_all((SHIPPED / "smollm2.yaml").read_text()) if one["id"] == VLLM_CPU)
+    recipe["engine"]["environment"] = {"packages": ["no-such-package-at-all==0"]}
+    (own_recipes / "mine.yaml").write_text(yaml.safe_dump(recipe))
+    assert _verdict(outrider("doctor", "--json"), VLLM_CPU)["runnable"], "nobody asked the index"
+    outcome = outrider("doctor", "--environments", "--json")
+    assert outcome.code == 7
+    finding = _report(outcome)[1]["environment"]
+    assert (finding["found"], finding["status"]) == ("no-such-package-at-all==0", "problem")
+    verdict = _verdict(outcome, VLLM_CPU)
+    assert not verdict["runnable"] and "its environment cannot be built: " in verdict["reason"] and verdict["fix"]
+    assert not (home.cache / "environments").exists()
+
+
+def _verdict(outcome: Any, recipe: str) -> dict[str, Any]:
+    return next(verdict for verdict in json.loads(outcome.out)["recipes"] if verdict["recipe"] == recipe)
 
 
 def test_a_cache_that_is_a_file_is_a_problem(outrider: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,8 @@ def main(source: Path, target: Path) -> None:
     model.tie_weights()
     tokenizer = transformers.AutoTokenizer.from_pretrained(where, gguf_file=name)
     partial = target.with_name(f"{target.name}.partial")
-    model.to(torch.bfloat16).save_pretrained(partial)
+    torch.nn.Module.to(model, torch.bfloat16)  # in place
+    model.save_pretrained(partial)
     tokenizer.save_pretrained(partial)
     # What the GGUF says and the conversion loses.
     _set(partial / "generation_config.json", eos_token_id=2)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import pytest
 
 from outrider.app.server import Launch, Server
+from outrider.engines import warmup
 from outrider.engines.base import Engine
 from outrider.engines.vllm import VLLM
 from outrider.errors import EngineMissing, InvalidInput, ReplicaFailed
@@ -79,6 +83,38 @@ def test_every_option_is_a_flag_or_a_variable(launch: Launch) -> None:
     assert engine.arguments == ("--brand-new",)
 
 
+class Lora(Weights):
+    """An adapter's directory whose rank is known."""
+
+    def __init__(self, path: Path, rank: int) -> None:
+        super().__init__(f"path:{path}")
+        self.rank = rank
+
+
+@pytest.mark.parametrize(
+    ("ranks", "most", "at_once"), [((4,), "8", "1"), ((8, 9), "16", "2"), ((300,) * 9, "320", "8")]
+)
+def test_adapters_are_served_behind_the_endpoints_name(
+    tmp_path: Path, launch: Launch, ranks: tuple[int, ...], most: str, at_once: str
+) -> None:
+    engine = made(adapters={f"a{number}": Lora(tmp_path, rank) for number, rank in enumerate(ranks)})
+    words = engine.command(launch)
+    start = words.index("--enable-lora")
+    modules = [
+        json.dumps({"name": f"hello:a{number}", "path": str(tmp_path), "base_model_name": "hello"})
+        for number in range(len(ranks))
+    ]
+    assert words[start:] == [
+        *("--enable-lora", "--lora-modules", *modules, "--max-lora-rank", most, "--max-loras", at_once)
+    ]
+    assert engine.describe()["adapters"]["a0"] == {"sources": [f"path:{tmp_path}"], "sha256": None}
+
+
+def test_an_adapters_name_can_stand_behind_a_colon(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no adapter's name"):
+        made(adapters={"a:b": Lora(tmp_path, 8)})
+
+
 def test_the_key_is_a_variable_and_administrative_paths_stay_shut(launch: Launch) -> None:
     engine = made()
     assert launch.key not in " ".join(engine.command(launch))
@@ -127,6 +163,18 @@ def test_warm_up_follows_what_it_can_do() -> None:
     assert "tools" in engine.payloads[2]["body"]
     assert engine.payloads[3]["body"]["messages"][0] == {"role": "system", "content": "You are a pirate."}
     assert made(warm_up=[]).payloads == ()
+
+
+def test_an_image_is_sent_where_the_model_takes_some() -> None:
+    sent = warmup.generation_payloads(tools=True, shared_prefix="You are a pirate.", images=True)
+    image, _ = sent[3]["body"]["messages"][0]["content"]
+    kind, _, encoded = image["image_url"]["url"].partition(";base64,")
+    content = base64.b64decode(encoded, validate=True)
+    assert kind == "data:image/png" and content[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", content[16:24]) == (64, 64)
+    assert zlib.decompress(content[41:-16]) == (b"\0" + b"\x80" * 64) * 64
+    assert sent[4]["body"]["messages"][0]["role"] == "system"
+    assert len(warmup.generation_payloads(tools=True, shared_prefix=None)) == 3
 
 
 def test_it_describes_itself_as_json() -> None:

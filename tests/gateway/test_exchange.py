@@ -162,10 +162,15 @@ async def test_replica_that_closes_before_its_first_byte_is_replaced() -> None:
     async def play(standin: Standin, asked: Asked, writer: asyncio.StreamWriter) -> None:
         writer.transport.abort()
 
-    async with Standin(play=play) as bad, Standin("good") as good, serving(table([bad, good])) as served:
-        while not bad.asked:
+    async with (
+        Standin(play=play) as bad,
+        Standin("good") as good,
+        serving(table([bad, good]), clock=lambda: 100.0) as served,
+    ):
+        for _ in range(50):
             reply = await served.ask(chat())
             assert reply.json()["choices"][0]["message"]["content"] == "good"
+        assert len(bad.asked) == 1, "it is passed over from its first failure on"
 
 
 async def test_stale_pooled_connection_is_replaced() -> None:

@@ -1,4 +1,4 @@
-"""The memory of replicas that could not be connected to."""
+"""The memory of replicas that gave no answer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_one_request_tries_while_the_others_pass_it_over() -> None:
     assert suspects.skipped(107.1) == set()
 
 
-def test_a_connect_that_works_ends_it() -> None:
+def test_an_answer_ends_it() -> None:
     suspects = Suspects()
     assert not suspects
     suspects.failed("r0", 100.0)
@@ -51,3 +51,14 @@ def test_a_connect_that_works_ends_it() -> None:
     assert not suspects
     suspects.failed("r0", 200.0)
     assert suspects.skipped(200.0 + FIRST) == set(), "it starts anew"
+
+
+def test_a_connect_alone_does_not_shorten_the_next_wait() -> None:
+    suspects = Suspects()
+    suspects.failed("r0", 100.0)
+    suspects.reached("r0")
+    assert suspects.skipped(100.1) == set()
+    assert suspects, "until it has answered"
+    suspects.failed("r0", 101.0)
+    assert suspects.skipped(101.0 + FIRST) == {"r0"}
+    assert suspects.skipped(101.0 + 2 * FIRST) == set()

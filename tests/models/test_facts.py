@@ -190,9 +190,13 @@ def test_a_checkpoint(checkpoint: Path) -> None:
 
 def test_a_language_model_inside_a_larger_one(tmp_path: Path) -> None:
     inner = {**CONFIG, "model_type": "inner"}
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "outer", "text_config": inner}))
+    outer = {"model_type": "outer", "text_config": inner}
+    (tmp_path / "config.json").write_text(json.dumps(outer))
     facts = read_facts(tmp_path)
     assert (facts.architecture, facts.layers, facts.parameters, facts.file_bytes) == ("outer", 3, None, None)
+    assert facts.takes_images is False
+    (tmp_path / "config.json").write_text(json.dumps({**outer, "vision_config": {"depth": 2}}))
+    assert read_facts(tmp_path).takes_images is True
 
 
 def test_packed_weights_do_not_count_parameters(checkpoint: Path) -> None:

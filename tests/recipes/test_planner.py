@@ -87,13 +87,23 @@ def test_how_fast_a_prompt_is_read_comes_from_the_lightest_load() -> None:
     assert planned(facts=facts, model="path:/models/mine.gguf").prefill_rate is None
 
 
+def test_what_is_set_of_routing_wins_and_is_recorded() -> None:
+    made = planned(routing={"ttft_penalty": "2s", "prefill_rate": 300})
+    assert (made.prefill_rate, made.ttft_penalty) == (300, 2.0)
+    said = {one.choice: (one.value, one.reason) for one in made.decisions}
+    assert said["routing.ttft_penalty"] == ("2", "set by you")
+    assert planned().ttft_penalty is None
+    with pytest.raises(InvalidSpec, match="ttft_penalty"):
+        planned(routing={"ttft_penalty": -1})
+
+
 def test_what_does_not_fit_says_how_much_is_missing() -> None:
     small = MACHINE.model_copy(update={"memory_bytes": 2**28})
     with pytest.raises(InvalidInput, match="MiB more than this machine has"):
         planned(small)
 
 
-@pytest.mark.parametrize("spec", [{"engine": "sglang"}, {"drafter": "ngram"}])
+@pytest.mark.parametrize("spec", [{"engine": "sglang"}, {"drafter": "mtp"}])
 def test_what_no_recipe_can_do_is_refused_with_the_reason(spec: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
         planned(**spec)
@@ -192,5 +202,5 @@ def test_measured_needs_its_evidence(tmp_path: Path) -> None:
     ("engine", "flags"), [(LlamaCpp, LLAMACPP_ARGUMENTS), (VLLM, VLLM_ARGUMENTS), (SGLang, SGLANG_ARGUMENTS)]
 )
 def test_flags_are_the_engines_arguments(engine: type, flags: dict[str, FlagKind]) -> None:
-    apart = {"self", "weights", "environment", "warm_up", "extra", "speculation", "arguments"}
+    apart = {"self", "weights", "environment", "warm_up", "extra", "speculation", "adapters", "arguments"}
     assert set(flags) == set(inspect.signature(engine).parameters) - apart

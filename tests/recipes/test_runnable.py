@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -92,3 +93,17 @@ def test_gpus_that_are_not_there_and_those_that_run_come_first(recipe: Recipe) -
     assert second.reason == "it needs 1 × H200; this machine has 0"
     there = CPU.model_copy(update={"gpus": (Gpu(name="NVIDIA H200", memory_bytes=150754820096),)})
     assert _one(gpu, there).runnable
+
+
+def test_an_environment_that_cannot_be_is_no_runnable_recipe() -> None:
+    recipe = next(one for one in read(SHIPPED / "smollm2.yaml") if one.id.endswith("/vllm-cpu"))
+    assert _one(recipe).runnable and _one(recipe).packages == recipe.engine.environment.packages
+    asked: list[tuple[str, ...]] = []
+
+    def hindrance(packages: Sequence[str]) -> tuple[str, str]:
+        asked.append(tuple(packages))
+        return "its environment cannot be built: no torch", "Name an index."
+
+    verdict = _one(recipe, hindrance=hindrance)
+    assert (verdict.runnable, verdict.reason) == (False, "its environment cannot be built: no torch")
+    assert verdict.fix == "Name an index." and asked == [recipe.engine.environment.packages]

@@ -142,6 +142,23 @@ class Environment:
             finally:
                 shutil.rmtree(building, ignore_errors=True)
 
+    def resolve(self, report: Report) -> tuple[str, ...]:
+        """``name==version`` of all that would be installed, asked of the package index; nothing is installed.
+
+        Raises:
+            EnvironmentFailed: no such Python, no uv, or what uv said: no such package or version, no wheel that fits,
+            or versions that do not go together.
+        """
+        if not self.packages or self.lock:
+            return self.lock
+        builder = uv.find(Home.from_environment().cache, self._build_environ(), report)
+        report(Progress(f"environment: resolving {', '.join(self.packages)}"))
+        argv = ["pip", "compile", "--quiet", "--no-header", "--no-annotate", "--no-config", "--python"]
+        argv += [str(_base_interpreter(self.python)), *uv_flags(pip_settings()), "-"]
+        purpose = f"find packages for {', '.join(self.packages)}"
+        said = builder.run(argv, purpose=purpose, report=report, standard_input="\n".join(self.packages))
+        return tuple(line for line in said.splitlines() if "==" in line or " @ " in line)
+
     def _is_there(self) -> bool:
         # The interpreter is a link to the Python it was made from, which may have gone since.
         return (self.directory / _COMPLETE).exists() and self.interpreter.exists()

@@ -31,15 +31,18 @@ def doctor(
     api_port: Annotated[
         int, typer.Option(min=1, max=65535, envvar="OUTRIDER_API_PORT", help="Port of the controller.")
     ] = API_PORT,
+    environments: Annotated[
+        bool, typer.Option("--environments", help="Also ask the package index whether engines can be installed.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what this machine can run, and why not more; each finding with its fix. Changes nothing.
+    """Say what this machine can run, and why not more; each finding with its fix. Installs nothing.
 
     Exits with 0, or with 7 where a finding is a problem; notes and warnings are none.
     """
     waiting = console.status("looking at this machine") if console.is_terminal and not as_json else nullcontext()
     with waiting:
-        recipes, findings = _look(port, api_port)
+        recipes, findings = _look(port, api_port, environments=environments)
     from outrider.placement.findings import Status, worst
 
     status = worst(findings)
@@ -55,10 +58,12 @@ def doctor(
         raise typer.Exit(MachineFault.exit_code)
 
 
-def _look(port: int, api_port: int) -> tuple[Sequence[Verdict], list[Finding]]:
+def _look(port: int, api_port: int, *, environments: bool) -> tuple[Sequence[Verdict], list[Finding]]:
+    from functools import partial
+
     from outrider.models.cache import Cache
     from outrider.placement.discover import discover
-    from outrider.placement.engine_findings import broken, engine_findings
+    from outrider.placement.engine_findings import broken, engine_findings, hindrance
     from outrider.placement.examine import examine
     from outrider.placement.findings import machine_findings
     from outrider.recipes.runnable import verdicts
@@ -67,15 +72,45 @@ def _look(port: int, api_port: int) -> tuple[Sequence[Verdict], list[Finding]]:
     home = Home.from_environment()
     machine = examine(home, gateway_port=port, controller_port=api_port, now=datetime.now(UTC))
     catalog, invalid = _catalog()
-    recipes = verdicts(
+    judged = partial(
+        verdicts,
         discover(home),
         catalog,
         broken=broken(machine.engines),
         cached={blob.sha256 for blob in Cache(home.cache).blobs()},
         available_bytes=machine.memory.available,
     )
-    findings = [_recipes(recipes, invalid), *engine_findings(machine), *machine_findings(machine)]
-    return recipes, findings
+    recipes = judged(hindrance=partial(hindrance, machine))
+    asked: list[Finding] = []
+    if environments:
+        unbuildable, asked = _resolved(recipes, catalog)
+        recipes = judged(hindrance=lambda packages: unbuildable.get(tuple(packages)) or hindrance(machine, packages))
+    return recipes, [_recipes(recipes, invalid), *engine_findings(machine), *asked, *machine_findings(machine)]
+
+
+def _resolved(
+    recipes: Sequence[Verdict], catalog: Catalog
+) -> tuple[dict[tuple[str, ...], tuple[str, str]], list[Finding]]:
+    """Each environment of the recipes that run here, asked of the package index: what cannot be had, and findings."""
+    from outrider.app.environment import Environment
+    from outrider.errors import OutriderError
+    from outrider.placement.findings import Finding, Status
+
+    wanted = {verdict.packages: verdict.recipe for verdict in recipes if verdict.packages}
+    unbuildable: dict[tuple[str, ...], tuple[str, str]] = {}
+    findings = []
+    for packages, recipe in wanted.items():
+        named = ", ".join(packages)
+        try:
+            found = Environment(catalog.get(recipe).engine.environment.python, packages).resolve(lambda progress: None)
+        except OutriderError as error:
+            why = error.why or error.what
+            unbuildable[packages] = f"its environment cannot be built: {why}", error.remedy or ""
+            text = f"no replica with it starts: {why}"
+            findings.append(Finding("environment", Status.PROBLEM, named, text, error.remedy or ""))
+        else:
+            findings.append(Finding("environment", Status.OK, f"{named}: {len(found)} packages, all to be had"))
+    return unbuildable, findings
 
 
 def _catalog() -> tuple[Catalog, InvalidRecipe | None]:

@@ -307,6 +307,7 @@ class Controller:
         wanted = next((r for r in revisions if r.number == record.revision), None)
         server = serving[-1].declaration.get("server", {}) if serving else {}
         engine = serving[-1].declaration.get("engine") if serving else None
+        plan = (serving[-1].plan or {}) if serving else {}
         return table.Route(
             name=record.name,
             task=str((record.spec or {}).get("task") or "generate") if engine else "custom",
@@ -316,7 +317,9 @@ class Controller:
             reason=wanted.reason if wanted else None,
             revisions=tuple((r.number, r.digest, 100) for r in serving[-1:]),
             capacity=server.get("max_concurrency"),
-            prefill_rate=((serving[-1].plan or {}) if serving else {}).get("prefill_rate"),
+            prefill_rate=plan.get("prefill_rate"),
+            ttft_penalty=plan.get("ttft_penalty"),
+            adapters=tuple((engine or {}).get("adapters") or ()),
         )
 
     def _note(self, member: Member, kind: str, message: str, reason: str = "") -> None:

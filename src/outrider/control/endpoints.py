@@ -27,7 +27,7 @@ from outrider.recipes.library import load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
 from outrider.recipes.proposal import Proposal, Standing, propose
-from outrider.recipes.reading import facts_of_spec
+from outrider.recipes.reading import facts_of_spec, files_of_spec
 from outrider.recipes.render import render
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.home import Home
@@ -83,7 +83,8 @@ class EndpointService:
 
     def plan(self, spec: Endpoint) -> Plan:
         """What would run, and why. Raises UnknownModel and what the planner raises."""
-        return plan(spec, self._inventory(), load_catalog(), facts_of_spec(spec))
+        catalog = load_catalog()
+        return plan(spec, self._inventory(), catalog, facts_of_spec(spec), files_of_spec(spec, catalog))
 
     def put(
         self, name: str, spec: Endpoint, *, create: bool, expected: int | None = None, replace_source: bool = False
@@ -337,6 +338,7 @@ class EndpointService:
             "generation": record.generation,
             "revision": revision and {"number": revision.number, "digest": revision.digest, "status": revision.status},
             "engine": engine.get("name") or made.get("engine"),
+            "adapters": list(engine.get("adapters") or ()),
             "recipe": made.get("recipe"),
             "source_edited": record.source_edited,
             "source": str(self._path(revision)) if revision else None,

@@ -17,6 +17,8 @@ class Route:
         revisions: (number, digest, weight in percent).
         capacity: most requests a replica may hold, or None.
         prefill_rate: prompt tokens a second that a replica reads, or None where the plan knows of no measurement.
+        ttft_penalty: seconds of waiting that a request may take on to reach a cached prefix, or None for the gateway's.
+        adapters: names of the LoRA adapters that the serving revision has.
     """
 
     name: str
@@ -28,6 +30,14 @@ class Route:
     revisions: tuple[tuple[int, str, int], ...]
     capacity: int | None
     prefill_rate: float | None = None
+    ttft_penalty: float | None = None
+    adapters: tuple[str, ...] = ()
+
+    @property
+    def stickiness(self) -> dict[str, float]:
+        """What is known of it, as the table has it."""
+        given = {"prefill_rate": self.prefill_rate, "ttft_penalty": self.ttft_penalty}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def build(
@@ -54,7 +64,8 @@ def build(
                     {"number": number, "digest": digest, "weight": weight} for number, digest, weight in route.revisions
                 ],
                 "max_concurrency": route.capacity,
-                "stickiness": {} if route.prefill_rate is None else {"prefill_rate": route.prefill_rate},
+                "adapters": list(route.adapters),
+                "stickiness": route.stickiness,
             }
             for route in listed
         ],

@@ -1,7 +1,8 @@
 """Warm-up: the requests that must have worked once before users' requests come.
 
 A plain completion, and one constrained by a JSON schema, since grammars are compiled on their first use and broken ones
-show only there; an embedding where the engine makes them.
+show only there; a tool call, an image and the prefix that requests share where there are such; an embedding where the
+engine makes them.
 """
 
 from __future__ import annotations
@@ -57,6 +58,27 @@ TOOL_CALL: Mapping[str, Any] = {
         "tool_choice": {"type": "function", "function": {"name": _TOOL}},
     },
 }
+_GREY = (
+    "iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAAAAACPAi4CAAAAKUlEQVR42u3MQREAAAwCIKMb3RD77SAA6VEEAoFAIBAIBAKBQCAQ"
+    "fA8G320AeXC6efoAAAAASUVORK5CYII="
+)
+"""A PNG of 64 × 64 grey pixels: no less than a patch of any model's vision tower."""
+IMAGE: Mapping[str, Any] = {
+    "path": "/v1/chat/completions",
+    "body": {
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_GREY}"}},
+                    {"type": "text", "text": "Name the colour."},
+                ],
+            }
+        ],
+        "max_tokens": 8,
+        "temperature": 0,
+    },
+}
 
 
 def default_payloads(*, embeddings: bool) -> tuple[Mapping[str, Any], ...]:
@@ -64,11 +86,13 @@ def default_payloads(*, embeddings: bool) -> tuple[Mapping[str, Any], ...]:
     return (CHAT, JSON_SCHEMA, EMBEDDING) if embeddings else (CHAT, JSON_SCHEMA)
 
 
-def generation_payloads(*, tools: bool, shared_prefix: str | None) -> tuple[Mapping[str, Any], ...]:
-    """For an engine that only generates: text, JSON schema, a tool call where it takes tools, and the prefix that
-    requests share, last, so that it is the one that stays in the prefix cache."""
+def generation_payloads(
+    *, tools: bool, shared_prefix: str | None, images: bool = False
+) -> tuple[Mapping[str, Any], ...]:
+    """For an engine that only generates: text, JSON schema, a tool call where it takes tools, an image where the model
+    takes some, and the prefix that requests share, last, so that it is the one that stays in the prefix cache."""
     prefix = (_prefix(shared_prefix),) if shared_prefix else ()
-    return (CHAT, JSON_SCHEMA, *((TOOL_CALL,) if tools else ()), *prefix)
+    return (CHAT, JSON_SCHEMA, *((TOOL_CALL,) if tools else ()), *((IMAGE,) if images else ()), *prefix)
 
 
 def _prefix(text: str) -> Mapping[str, Any]:

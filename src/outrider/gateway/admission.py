@@ -76,7 +76,7 @@ class Admission:
         loads: requests in flight, by replica id.
         outstanding: tokens in flight, by replica id: prompts not yet read and answers not yet written, as estimated.
         prefixes: which replica was lately sent what.
-        suspects: replicas that could not be connected to; they are passed over while there are others.
+        suspects: replicas that gave no answer of late; they are passed over while there are others.
 
     Args:
         rng: breaks ties between replicas.

@@ -199,13 +199,12 @@ class Exchange:
         try:
             connection = await self._gateway.pool(replica).connect()
         except OSError as error:
-            suspects.failed(replica.id, self._gateway.clock())
             self._dialling = None
             self._failed(f"cannot be reached: {error.strerror or type(error).__name__}")
             return
         self._dialling = None
         if suspects:
-            suspects.works(replica.id)
+            suspects.reached(replica.id)
         self._write(connection)
 
     def _write(self, connection: Connection) -> None:
@@ -225,6 +224,7 @@ class Exchange:
             self._dialling = self._gateway.loop.create_task(self._dial(replica))
             return
         budget, now = self._gateway.budget(self._endpoint.name), self._gateway.clock()
+        self._gateway.admission.suspects.failed(replica.id, now)
         budget.died(replica.id, self._gateway.admission.loads[replica.id], now)
         if self._failures + 1 == retries.ATTEMPTS:
             self._failures += 1
@@ -270,6 +270,8 @@ class Exchange:
         if answer is None:
             if connection.status in retries.STATUSES and self._passed_on(connection, ended=ended):
                 return
+            if self._gateway.admission.suspects and self._replica is not None:
+                self._gateway.admission.suspects.works(self._replica.id)
             answer = self._answer = self._begin(connection)
             self._outgoing = None  # from here on nothing is sent again: a long stream does not hold its prompt
             self._call = self._call._replace(body=b"")

@@ -1,7 +1,8 @@
-"""Which replicas could not be connected to, and until when they are passed over. Pure: time is an argument.
+"""Which replicas gave no answer, and until when they are passed over. Pure: time is an argument.
 
-The table says who should be there; this says who was not, until the next table. A replica that cannot be connected to
-is skipped for half a second, then tried by one request, then for twice as long, and so on until a connect works.
+The table says who should be there; this says who was not, until the next table. A replica that cannot be connected to,
+or that drops a request before it answers, is skipped for half a second, then tried by one request, then for twice as
+long, and so on until it answers one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ LONGEST = 10.0
 
 
 class Suspects:
-    """Replicas that could not be connected to."""
+    """Replicas that gave no answer of late."""
 
     __slots__ = ("_delays", "_trying", "_until")
 
@@ -27,10 +28,10 @@ class Suspects:
 
     def __bool__(self) -> bool:
         """Whether there are any: asked on every request, so it costs next to nothing when there are none."""
-        return bool(self._until)
+        return bool(self._delays)
 
     def failed(self, replica: str, now: float) -> None:
-        """A connect has failed. Requests that were on their way together count as one failure."""
+        """A request got nothing from it. Requests that were on their way together count as one failure."""
         if self._until.get(replica, now) > now and replica not in self._trying:
             return
         self._trying.discard(replica)
@@ -44,11 +45,15 @@ class Suspects:
             self._trying.add(replica)
             self._until[replica] = now + within
 
-    def works(self, replica: str) -> None:
-        """A connect has worked."""
+    def reached(self, replica: str) -> None:
+        """A connect has worked: it is passed over no longer, but for longer than before if it does not answer."""
         self._until.pop(replica, None)
-        self._delays.pop(replica, None)
         self._trying.discard(replica)
+
+    def works(self, replica: str) -> None:
+        """It has answered."""
+        self.reached(replica)
+        self._delays.pop(replica, None)
 
     def skipped(self, now: float) -> set[str]:
         """Ids of those to be passed over now."""
@@ -56,5 +61,5 @@ class Suspects:
 
     def retain(self, live: Collection[str]) -> None:
         """Forget all replicas but these."""
-        for replica in [replica for replica in self._until if replica not in live]:
+        for replica in [replica for replica in self._delays if replica not in live]:
             self.works(replica)

@@ -212,7 +212,7 @@ class Tunnel(asyncio.Protocol):
             self.refused(f"The replica cannot be reached: {error.strerror or type(error).__name__}")
             return
         self._dialling = None
-        self._gateway.admission.suspects.works(replica.id)
+        self._gateway.admission.suspects.reached(replica.id)
         self._far = far
         outgoing = Outgoing(self._call, self._route.target, b"", self._id, adds_usage=False)
         upgrade = b"connection: Upgrade\r\nupgrade: websocket\r\n\r\n"

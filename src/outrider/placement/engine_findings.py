@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from outrider.engines.builds import Build, builds, packages, pinned
+from outrider.engines.flags import ordered
 from outrider.placement.findings import Finding, Status
 from outrider.placement.machine import InstalledEngine, Machine
 from outrider.placement.nvidia import Nvidia
@@ -20,6 +21,26 @@ def engine_findings(machine: Machine) -> tuple[Finding, ...]:
         there = [installed for installed in machine.engines if installed.engine == engine]
         found += [_installed(installed, machine) for installed in there] or [_missing(engine, machine)]
     return tuple(found)
+
+
+def hindrance(machine: Machine, requirements: Sequence[str]) -> tuple[str, str] | None:
+    """Why an environment of these requirements does not start on this machine, and the fix: a processor, a driver or a
+    wheel that is missing. Known without a look at any package index; None: nothing is known to be in the way.
+
+    What is pinned says it of its own version and of newer ones, which need no less.
+    """
+    for wanted in requirements:
+        package, _, version = wanted.partition("==")
+        known = [build for build in builds() if build.package == package]
+        pin = _pinned(package, machine)
+        if known and pin is None:
+            python = ".".join(map(str, machine.python.version[:2]))
+            platform = f"{machine.processor.architecture} and Python {python}"
+            return f"no wheel of {package} is known for {platform}", _docs()
+        newer = pin is not None and (not version or ordered(version) >= ordered(pin.version))
+        if pin is not None and newer and (lacking := _lacks(pin, machine)) is not None:
+            return lacking
+    return None
 
 
 def _gpus(nvidia: Nvidia) -> Finding:

@@ -87,7 +87,7 @@ class LocalPlacement:
     def adopt(self) -> list[Replica]:
         """See :class:`Placement`. Without a record the start was cut short: what it began is ended and removed."""
         found = []
-        for directory in sorted(self._home.replicas.iterdir()):
+        for directory in sorted(self._home.replicas.glob("*")):  # none where no replica was ever started
             record = _read_json(directory / "replica.json")
             if record is None:
                 _end_strays(directory)

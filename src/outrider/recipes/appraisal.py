@@ -82,6 +82,7 @@ def appraise(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelF
         output_tokens=endpoint.workload.output_tokens,
         workload=endpoint.workload.concurrency,
         known=curve.known,
+        patient=endpoint.profile == "throughput",
     )
     each = _each(endpoint)
     at = target.concurrency if target else 1
@@ -134,7 +135,7 @@ def _each(endpoint: Endpoint) -> int | None:
 
 
 def _speculation(endpoint: Endpoint, recipe: Recipe) -> Speculation:
-    """The recipe's, unless it does not pay at this load or the endpoint turns it off."""
+    """What was laid into the recipe, unless it does not pay at this load or the endpoint turns it off."""
     chosen = recipe.speculation
     if endpoint.drafter.source == "off" and chosen.method != "off":
         return Speculation(method="off", reason="set by you")
@@ -163,7 +164,7 @@ def _fit(
     if endpoint.resources.memory is not None:
         available = min(available, endpoint.resources.memory)
     if recipe.engine.name != "llamacpp":
-        return _stated(pair, available, "the engine's own need is not computed on a CPU")
+        return _stated(pair, available, "what the engine itself needs on a CPU")
     slots, context = int(values.get("slots") or 1), load.context if "context" in values or facts.context_length else 0
     host = need(facts, weights, context=context, slots=slots, prompt_cache_mib=values.get("prompt_cache_mib"))
     if host is None or not context:

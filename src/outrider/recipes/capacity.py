@@ -42,6 +42,7 @@ def target(
     output_tokens: int,
     workload: float | None,
     known: str = "measured",
+    patient: bool = False,
 ) -> Target | None:
     """The largest concurrency of a curve, up to ``most``, that meets the objective; None without a curve.
 
@@ -52,17 +53,15 @@ def target(
         most: requests a replica may hold.
         workload: requests in flight that the user expects, over all replicas.
         known: how the curve came to be, one word for the reason.
+        patient: nobody waits for the answers, so that without an objective throughput alone counts.
     """
     points = [point for point in curve if point.concurrency <= most] or list(curve[:1])
     if not points:
         return None
     meeting = [point for point in points if not violations(point, objective, output_tokens)]
     if not bounded(objective):
-        pleasant = [point for point in points if _pleasant(point)]
-        best = pleasant[-1] if pleasant else points[0]
-        reason = f"the largest load {known}, {_figures(best)}"
-        if best is not points[-1]:
-            reason = f"the largest load {known} at which a person would not give up, {_figures(best)}"
+        best, whose = _unbounded(points, known, patient=patient)
+        reason = f"{whose}, {_figures(best)}"
     elif meeting:
         best = meeting[-1]
         reason = f"the largest {known} load that meets the objective, {_figures(best)}"
@@ -72,7 +71,18 @@ def target(
         return Target(best.concurrency, best, f"not even the lightest load meets the objective: {lacking}", met=False)
     if workload is not None and workload > best.concurrency:
         reason += f"; your workload of {workload:g} needs {replicas(workload, best.concurrency)} replicas"
-    return Target(best.concurrency, best, reason, pleasant=bounded(objective) or _pleasant(best))
+    return Target(best.concurrency, best, reason, pleasant=patient or bounded(objective) or _pleasant(best))
+
+
+def _unbounded(points: Sequence[CapacityPoint], known: str, *, patient: bool) -> tuple[CapacityPoint, str]:
+    """The load to aim at where no objective says one, and in words which it is."""
+    if patient:
+        return max(points, key=lambda point: point.output_tps or 0), f"the load {known} with the highest throughput"
+    pleasant = [point for point in points if _pleasant(point)]
+    if not pleasant:
+        return points[0], f"the lightest load {known}, although a person would give up at it"
+    whole = pleasant[-1] is points[-1]
+    return pleasant[-1], f"the largest load {known}{'' if whole else ' at which a person would not give up'}"
 
 
 def _pleasant(point: CapacityPoint) -> bool:

@@ -10,9 +10,13 @@ from outrider.recipes import shortfall
 from outrider.recipes.appraisal import Appraisal, appraise
 from outrider.recipes.candidate import STANDING, Pair, devices_wanted, divides, nearest, pairs, unfit
 from outrider.recipes.capacity import seconds
+from outrider.recipes.device import same_kind
 from outrider.recipes.fit import MIB
+from outrider.recipes.given import Given, lay
+from outrider.recipes.given import refusal as given_refusal
 from outrider.recipes.library import Catalog
 from outrider.recipes.plan import Considered, Decision, MemoryPlan, Part
+from outrider.recipes.reading import Files
 from outrider.recipes.schema import Recipe
 from outrider.recipes.setting import refusal, wrong_flags
 from outrider.recipes.synthesis import on_cpu, on_gpus
@@ -31,9 +35,12 @@ class Choice:
     chosen: Appraisal
     decision: Decision
     considered: tuple[Considered, ...]
+    given: Given
 
 
-def choose(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None) -> Choice:
+def choose(
+    endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None, files: Files
+) -> Choice:
     """The best pair for an endpoint.
 
     Raises:
@@ -41,6 +48,7 @@ def choose(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mo
         InvalidInput: nothing that this machine and this endpoint allow, or nothing that fits.
         InvalidSpec: flags that no engine takes.
         ObjectiveUnreachable: what fits does not meet the objective.
+        WeightsUnfit, AdapterUnfit, DrafterUnfit: no recipe can take what the endpoint brings.
     """
     recipes = [catalog.get(endpoint.recipe)] if endpoint.recipe else catalog.for_model(endpoint.model)
     usable, rejected = _usable(endpoint, inventory, recipes)
@@ -52,6 +60,10 @@ def choose(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mo
         if recipes:
             raise _none_possible(endpoint, inventory, usable, rejected)
         raise _unknown(endpoint, catalog, facts, inventory)
+    found, given, unfit = lay(found, endpoint, facts, files)
+    if not found:
+        raise given_refusal(unfit)
+    rejected |= {name: error.why or error.what for name, error in unfit.items()}
     weighed = [appraise(pair, endpoint, inventory, facts) for pair in found]
     fitting = sorted(_nearest([one for one in weighed if one.stage is None]), key=lambda one: _order(one, endpoint))
     failing = _nearest([one for one in weighed if one.stage is not None])
@@ -63,9 +75,11 @@ def choose(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mo
     shown = {one.pair.recipe.id for one in (*fitting, *failing)}
     rejected |= {pair.recipe.id: _FARTHER for pair in found if pair.recipe.id not in shown}
     lines += tuple(f"{name}: {reason}" for name, reason in rejected.items())
-    reason = _reason(first, endpoint, estimated=not recipes or first.pair.recipe not in recipes)
+    estimated = first.pair.recipe.id not in {recipe.id for recipe in recipes}
+    reason = _reason(first, endpoint, estimated=estimated)
     decision = Decision(choice="recipe", value=first.pair.recipe.id, reason=reason, rejected=lines)
-    return Choice(first, decision, _considered(first, reason, behind, passed, failing))
+    considered = _considered(first, reason, behind, passed, failing)
+    return Choice(first, decision, considered, given[first.pair.recipe.id])
 
 
 def _nearest(ones: Sequence[Appraisal]) -> list[Appraisal]:
@@ -205,12 +219,16 @@ def _synthesised(
         return []
     source = facts if facts is not None and facts.format == "safetensors" else None
     reference = endpoint.weights or endpoint.model
-    for recipe in recipes:
-        if source is None and recipe.model.facts.format == "safetensors":
-            source, reference = recipe.model.facts, endpoint.weights or recipe.weights[0].reference
+    wanted = devices_wanted(endpoint, inventory)
+    known = [recipe for recipe in recipes if recipe.model.facts.format == "safetensors"]
+    if source is None and known:
+        # Weights that somebody served on such a GPU are in a form that it can compute with.
+        alike = [r for r in known if any(same_kind(r.hardware.gpu or "", device.name) for device in wanted)]
+        nearest_one = (alike or known)[0]
+        source, reference = nearest_one.model.facts, endpoint.weights or nearest_one.weights[0].reference
     if source is None:
         return []
-    devices = [device for device in devices_wanted(endpoint, inventory) if divides(source, device.count)]
+    devices = [device for device in wanted if divides(source, device.count)]
     return [Pair(on_gpus(endpoint, source, device, reference), device, tested=False) for device in devices]
 
 
@@ -218,7 +236,10 @@ def _none_possible(
     endpoint: Endpoint, inventory: Inventory, usable: Sequence[Recipe], rejected: dict[str, str]
 ) -> InvalidInput:
     """Nothing to weigh: what the recipes lack; where that is GPUs alone, how much and which would do."""
-    why = "; ".join(f"{name}: {reason}" for name, reason in rejected.items())
+    alike: dict[str, list[str]] = {}
+    for name, reason in rejected.items():
+        alike.setdefault(reason, []).append(name)
+    why = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in alike.items())
     remedy = "Change what the reasons name, or add a recipe of your own (docs/guides/recipes.md)."
     details: dict[str, object] = {"rejected": rejected}
     wanting = [recipe for recipe in usable if unfit(recipe, endpoint, inventory) is None]

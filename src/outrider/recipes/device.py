@@ -23,6 +23,7 @@ class Device:
         rates: operations a second of each GPU by precision, of a CPU all cores together; empty: not known.
         usd_per_hour: price of all of it; None: not known.
         here: whether this machine has it.
+        doubt: what of these figures nobody knows of this machine, in words; empty: nothing.
     """
 
     kind: Literal["gpu", "cpu"]
@@ -33,6 +34,7 @@ class Device:
     rates: dict[Rate, float]
     usd_per_hour: float | None
     here: bool = True
+    doubt: str = ""
 
     def __str__(self) -> str:
         """As people write it: ``2 × H200``, ``CPU, 4 cores``."""
@@ -56,7 +58,11 @@ def host(inventory: Inventory, threads: int | None = None) -> Device:
     row, cores = cpu(), max(1, min(inventory.cores, threads or inventory.cores))
     bandwidth = min(inventory.memory_bandwidth or row.bandwidth_most, cores * row.bandwidth_per_core)
     rates: dict[Rate, float] = {"bf16": cores * row.rate_per_core}
-    return Device("cpu", "CPU", cores, inventory.memory_bytes, bandwidth, rates, cores * row.usd_per_core_hour)
+    doubt = f"memory read at {bandwidth / 1e9:.3g} GB/s, which nobody measured on this machine"
+    if inventory.memory_bandwidth is not None:
+        doubt = ""
+    price = cores * row.usd_per_core_hour
+    return Device("cpu", "CPU", cores, inventory.memory_bytes, bandwidth, rates, price, doubt=doubt)
 
 
 def kinds(inventory: Inventory) -> dict[str, int]:

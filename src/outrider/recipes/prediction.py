@@ -60,7 +60,7 @@ def curve_of(
         return _recorded(recipe, device, None if missing else computed)
     if missing:
         return Curve((), "roofline", f"cannot be predicted: {missing} not known")
-    return Curve(tuple(map(computed, loads)), "roofline", _basis(speculation, known, tau))
+    return Curve(tuple(map(computed, loads)), "roofline", _basis(device, speculation, known, tau))
 
 
 def predicted(curve: Curve, concurrency: int, device: Device) -> Prediction | None:
@@ -139,8 +139,10 @@ def _point(
     )
 
 
-def _basis(speculation: Speculation, known: float | None, tau: float) -> str:
+def _basis(device: Device, speculation: Speculation, known: float | None, tau: float) -> str:
     text = "bytes and operations over the hardware's, typical and not p95"
+    if device.doubt:
+        text += f"; {device.doubt}"
     if speculation.method == "off":
         return text
     whose = "as measured elsewhere" if known else "assumed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from outrider.errors import OutriderError
@@ -11,6 +11,8 @@ from outrider.recipes.planner import plan
 from outrider.recipes.schema import Recipe
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.inventory import Inventory
+
+Hindrance = Callable[[Sequence[str]], tuple[str, str] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Verdict:
         fix: what would make it run; empty where it runs, or nothing here would.
         memory_bytes: of one replica, where it is known.
         lacks_all_gpus: it is for GPUs, and the machine has none of any kind.
+        packages: of the environment that it gets, where it runs; empty: Outrider's own Python.
     """
 
     recipe: str
@@ -34,6 +37,7 @@ class Verdict:
     fix: str
     memory_bytes: int | None
     lacks_all_gpus: bool = False
+    packages: tuple[str, ...] = ()
 
 
 def verdicts(
@@ -41,6 +45,7 @@ def verdicts(
     catalog: Catalog,
     *,
     broken: Mapping[str, str] | None = None,
+    hindrance: Hindrance = lambda packages: None,
     cached: Collection[str] = (),
     available_bytes: int | None = None,
 ) -> tuple[Verdict, ...]:
@@ -48,39 +53,45 @@ def verdicts(
 
     Args:
         broken: engine → why it does not import here although it is installed.
+        hindrance: packages of an environment → why it cannot be made or run here, and the fix; None: nothing known.
         cached: digests of weights that need no download.
         available_bytes: memory that nobody uses now; None: not known.
     """
-    found = [_verdict(recipe, inventory, catalog, broken or {}, cached, available_bytes) for recipe in catalog.all()]
+    known = _Known(inventory, broken or {}, hindrance, cached, available_bytes)
+    found = [_verdict(recipe, catalog, known) for recipe in catalog.all()]
     return tuple(sorted(found, key=lambda verdict: not verdict.runnable))
 
 
-def _verdict(
-    recipe: Recipe,
-    inventory: Inventory,
-    catalog: Catalog,
-    broken: Mapping[str, str],
-    cached: Collection[str],
-    available: int | None,
-) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The machine, and what was found of it."""
+
+    inventory: Inventory
+    broken: Mapping[str, str]
+    hindrance: Hindrance
+    cached: Collection[str]
+    available: int | None
+
+
+def _verdict(recipe: Recipe, catalog: Catalog, known: _Known) -> Verdict:
     endpoint = Endpoint(
         model=recipe.model.id, recipe=recipe.id, task=recipe.tasks[0], profile=recipe.profile, name="doctor"
     )
     try:
-        planned = plan(endpoint, inventory, catalog)
+        planned = plan(endpoint, known.inventory, catalog)
     except OutriderError as error:
         why = (error.why or error.what).removeprefix(f"{recipe.id}: ")
         # A recipe that was rejected has no remedy of its own: the reason is all there is to say.
         verdict = _no(recipe, why, "" if "rejected" in error.details else error.remedy or "")
-        return replace(verdict, lacks_all_gpus=recipe.hardware.kind == "gpu" and not inventory.gpus)
+        return replace(verdict, lacks_all_gpus=recipe.hardware.kind == "gpu" and not known.inventory.gpus)
     need = planned.server.memory
-    if (lacking := _engine(recipe, inventory, broken)) is not None:
+    if (lacking := _engine(recipe, planned.environment.packages, known)) is not None:
         return _no(recipe, *lacking, need)
-    if (lacking := _disk(recipe, inventory, cached)) is not None:
+    if (lacking := _disk(recipe, known.inventory, known.cached)) is not None:
         return _no(recipe, *lacking, need)
-    return Verdict(
-        recipe.id, recipe.model.id, recipe.engine.name, True, _takes(recipe, need, cached, available), "", need
-    )
+    takes = _takes(recipe, need, known.cached, known.available)
+    packages = planned.environment.packages
+    return Verdict(recipe.id, recipe.model.id, recipe.engine.name, True, takes, "", need, packages=packages)
 
 
 def _takes(recipe: Recipe, need: int | None, cached: Collection[str], available: int | None) -> str:
@@ -96,18 +107,18 @@ def _no(recipe: Recipe, reason: str, fix: str, need: int | None = None) -> Verdi
     return Verdict(recipe.id, recipe.model.id, recipe.engine.name, False, reason, fix, need)
 
 
-def _engine(recipe: Recipe, inventory: Inventory, broken: Mapping[str, str]) -> tuple[str, str] | None:
-    """Why the engine does not start; an environment of its own brings it."""
+def _engine(recipe: Recipe, packages: Sequence[str], known: _Known) -> tuple[str, str] | None:
+    """Why the engine does not start; an environment of its own brings it, where that can be."""
     name = recipe.engine.name
-    if recipe.engine.environment.packages:
-        return None
-    if inventory.engines.get(name) is None:
+    if packages:
+        return known.hindrance(packages)
+    if known.inventory.engines.get(name) is None:
         return (
             f"{name} is not installed in Outrider's Python",
             "pip install 'outrider[cpu]'" if name == "llamacpp" else "",
         )
-    if name in broken:
-        return f"{name} is installed and does not import: {broken[name]}", "See its finding below."
+    if name in known.broken:
+        return f"{name} is installed and does not import: {known.broken[name]}", "See its finding below."
     return None
 
 

@@ -78,6 +78,8 @@ class ModelFacts(SpecModel):
     """As the files name it (``Q4_1``, ``fp8``, ``BF16``)."""
     file_bytes: int | None = None
     """Size of the weights on disk, bytes."""
+    takes_images: bool | None = None
+    """Whether requests may hold images. None: not known, and none is sent while warming up."""
     has_chat_template: bool | None = None
     """Whether the files say how a conversation is written; without one ``/v1/chat/completions`` guesses."""
 

@@ -47,12 +47,15 @@ def _bound(part: Schema, field: FieldInfo) -> None:
     """Write a quantity's bounds on its number; a pydantic schema with two input types loses them."""
     least = next((mark.ge for mark in field.metadata if getattr(mark, "ge", None) is not None), None)
     above = next((mark.gt for mark in field.metadata if getattr(mark, "gt", None) is not None), None)
+    most = next((mark.le for mark in field.metadata if getattr(mark, "le", None) is not None), None)
     for form in _forms(part):
         form.pop("gt", None)
         form.pop("ge", None)
+        form.pop("le", None)
         if form.get("type") in ("integer", "number"):
             form |= {"minimum": least} if least is not None else {}
             form |= {"exclusiveMinimum": above} if above is not None else {}
+            form |= {"maximum": most} if most is not None else {}
         elif form.get("type") == "string" and "pattern" in form and above is not None:
             form["pattern"] = f"^{_ABOVE_ZERO}{form['pattern'].removeprefix('^')}"
 

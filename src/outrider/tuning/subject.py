@@ -10,7 +10,7 @@ from outrider.errors import InvalidInput, SourceEdited, UsageError
 from outrider.recipes.choice import choose
 from outrider.recipes.library import Catalog
 from outrider.recipes.plan import Plan
-from outrider.recipes.reading import facts_of_spec
+from outrider.recipes.reading import facts_of_spec, files_of_spec
 from outrider.recipes.schema import Recipe
 from outrider.spec.endpoint import Endpoint, parse
 from outrider.spec.inventory import Inventory
@@ -88,4 +88,4 @@ def _recipe(spec: Endpoint, plan: Plan, inventory: Inventory, catalog: Catalog) 
     for recipe in catalog.all():
         if recipe.id == plan.recipe:
             return recipe
-    return choose(spec, inventory, catalog, facts_of_spec(spec)).chosen.pair.recipe
+    return choose(spec, inventory, catalog, facts_of_spec(spec), files_of_spec(spec, catalog)).chosen.pair.recipe
