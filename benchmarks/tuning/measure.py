@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import platform
+import re
 import shutil
 import socket
 import subprocess
@@ -187,7 +188,10 @@ def _ratios(runs: Mapping[str, Any]) -> dict[str, float]:
             found[f"speedup_{name}_json_over_chat"] = round(best["json"] / best["chat"], 3)
         for one in run["comparisons"]:
             if one["stage"] == "threads" and one["cost_other_over_stands"]:
-                found[f"seconds_a_token_{name}_2_threads_over_1"] = one["cost_other_over_stands"]["value"]
+                count = re.search(r"threads=(\d+)", one["other"])
+                found[f"seconds_a_token_{name}_{count[1] if count else 1}_threads_over_1"] = one[
+                    "cost_other_over_stands"
+                ]["value"]
     return found
 
 

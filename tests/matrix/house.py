@@ -104,12 +104,9 @@ def open_house() -> House:
     house.outrider.home = Home.from_environment(env)
     house.outrider.run("up")
     house.outrider.run("deploy", str(_SERVE))
-    for name, engine in (("planned", "llamacpp"), ("for-vllm", "vllm")):
-        house.outrider.run(
-            "endpoint", "create", "--model", MODEL, "--name", name, "--engine", engine, "--no-wait", "-y"
-        )
-        house.outrider.run("endpoint", "stop", name)
-    until(lambda: not any(one["replicas"] for one in house.outrider.json("endpoint", "list") if one["name"] != "hello"))
+    house.outrider.run("endpoint", "create", "--model", MODEL, "--name", "planned", "--no-wait")
+    house.outrider.run("endpoint", "stop", "planned")
+    until(lambda: not house.outrider.json("endpoint", "info", "planned")["replicas"])
     for name, words in {"app": (), "boss": ("--scope", "admin"), "narrow": ("--endpoint", "elsewhere")}.items():
         house.keys[name] = house.outrider.json("key", "create", name, *words)["secret"]
     _prepare_cold(root)

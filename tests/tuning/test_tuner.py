@@ -162,8 +162,10 @@ def test_the_budget_is_kept(budget: float, fast: float, slow: float, concurrency
 
 def test_methods_that_cannot_be_tried_are_refused_before_anything_starts() -> None:
     bench = FakeBench(FakeClock(), even)
-    with pytest.raises(InvalidInput, match="has no speculation 'dflash'"):
-        tuned(job(methods=("dflash",)), bench)
+    with pytest.raises(InvalidInput, match="has no speculation 'magic'"):
+        tuned(job(methods=("magic",)), bench)
+    with pytest.raises(NoDrafter, match="mtp"):
+        tuned(job(methods=("ngram", "mtp")), bench)
     with pytest.raises(NoDrafter, match="dflash"):
         tuned(job(methods=("dflash",), engine="vllm", recipe="smollm2-135m-instruct/vllm-cpu"), bench)
     assert bench.asked == []

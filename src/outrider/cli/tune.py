@@ -90,8 +90,8 @@ def tune(
         say(f"{name} serves revision {promoted}", "green")
     elif promote:
         say("nothing was promoted")
-    elif tuning.improved:
-        say("promote it with: outrider endpoint tune … --promote, or name the recipe in the endpoint's spec")
+    elif tuning.improved and recipe is not None:
+        say(f"to use it, write into the endpoint's spec:  recipe: {recipe.id}")
 
 
 def _measured(work: Job, home: Any, *, busy: bool, quiet: bool) -> Tuning:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.console import RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 
 from outrider.cli.terminal import console, say, say_pairs, show_table
 from outrider.cli.text import clean, span
@@ -18,8 +19,26 @@ if TYPE_CHECKING:
     from outrider.tuning.trial import Trial
     from outrider.tuning.tuner import Job
 
-_WIDE = 34
-"""Characters of what is being done, so that the bar stays where it is."""
+_WIDE = 26
+"""Characters of what is tried, so that the bar stays where it is."""
+
+
+class _Clock(Progress):
+    """Progress of time: the bar goes on while a trial says nothing."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """See :class:`rich.progress.Progress`."""
+        for task in self.tasks:
+            task.completed = min(task.total or 0.0, task.elapsed or 0.0)
+        return super().get_renderables()
+
+
+class _Left(ProgressColumn):
+    """The time that is left."""
+
+    def render(self, task: Task) -> Text:
+        """See :class:`rich.progress.ProgressColumn`."""
+        return Text(f"{span(max(0.0, (task.total or 0.0) - (task.elapsed or 0.0)))} left")
 
 
 class Display:
@@ -28,46 +47,32 @@ class Display:
     def __init__(self, budget: float, *, quiet: bool, bars: Progress | None) -> None:
         self._quiet = quiet
         self._bars = bars
-        self._budget = budget
-        self._began = time.monotonic()
-        self._task: TaskID | None = None
-        self._what = "starting"
-        self._best = ""
-        if bars is not None:
-            self._task = bars.add_task("starting", total=budget, best="")
+        self._task = None if bars is None else bars.add_task("starting", total=budget, best="", doing="")
 
     def begins(self, stage: str, setting: Setting, rung: int, turn: int) -> None:
         """A trial begins."""
-        self._what = f"{stage}: {setting.label}"
-        self._update("")
+        what = clean(f"{stage} · {_short(setting)}")
+        self._update(description=what[:_WIDE].ljust(_WIDE), doing="")
 
     def doing(self, words: str) -> None:
         """What the trial's replica does."""
-        self._update(words)
+        self._update(doing=clean(words))
 
     def ended(self, trial: Trial) -> None:
         """A line on the trial."""
         if not self._quiet:
             say(f"  {trial.stage:<12}  {trial.setting.label:<28}  {_result(trial)}")
-        self._update("")
 
     def best(self, setting: Setting, comparison: Comparison | None) -> None:
         """The best so far."""
-        self._best = f"best so far: {setting.label}"
         ratio = comparison.verdict.ratio if comparison is not None else None
         if ratio is not None and not self._quiet:
             say(f"  better: {setting.label}, {ratio.value:.2f} of the time a token", "green")
-        self._update("")
+        self._update(best=f"best so far: {_short(setting)}")
 
-    def _update(self, words: str) -> None:
-        if self._bars is None or self._task is None:
-            return
-        gone = min(self._budget, time.monotonic() - self._began)
-        what = clean(f"{self._what} · {words}" if words else self._what)
-        left = f"{span(self._budget - gone)} left"
-        self._bars.update(
-            self._task, completed=gone, description=what[:_WIDE].ljust(_WIDE), best=f"{left} · {self._best}"
-        )
+    def _update(self, **fields: str) -> None:
+        if self._bars is not None and self._task is not None:
+            self._bars.update(self._task, **fields)  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -76,8 +81,9 @@ def shown(budget: float, *, quiet: bool) -> Iterator[Display]:
     if quiet or not console.is_terminal:
         yield Display(budget, quiet=quiet, bars=None)
         return
-    columns = (TextColumn("  {task.description}"), BarColumn(bar_width=18), TextColumn("{task.fields[best]}"))
-    with Progress(*columns, console=console, transient=True) as bars:
+    columns = (TextColumn("  {task.description}"), BarColumn(bar_width=14), _Left(),
+               TextColumn("{task.fields[best]}"), TextColumn("{task.fields[doing]}", style="dim"))  # fmt: skip
+    with _Clock(*columns, console=console, transient=True) as bars:
         yield Display(budget, quiet=quiet, bars=bars)
 
 
@@ -130,6 +136,11 @@ def _result(trial: Trial) -> str:
     drafted = f", τ {tau:.2f}" if tau is not None else ""
     itl = "" if figures["itl_p50"] is None else f", ITL {1000 * figures['itl_p50']:.1f} ms"
     return f"{1000 * figures['cost_p50']:.1f} ms a token{itl}{drafted}  ({span(trial.seconds)})"
+
+
+def _short(setting: Setting) -> str:
+    """A setting in few words."""
+    return setting.label.replace("speculation ", "")
 
 
 def _number(value: float | None) -> str:

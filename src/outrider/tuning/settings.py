@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from outrider.engines.speculation import USUAL_TOKENS, WITH_DRAFTER
-from outrider.errors import InvalidInput, NoDrafter
+from outrider.errors import InvalidInput, NoDrafter, OutriderError
 from outrider.recipes.flags import FlagValue
 from outrider.recipes.plan import Flag, Plan
 from outrider.recipes.schema import DrafterOption, Recipe, Speculation
@@ -154,25 +154,25 @@ def _threads(recipe: Recipe, cores: int) -> list[int]:
 
 def _drafting(base: Setting, plan: Plan, recipe: Recipe, methods: Sequence[str] | None) -> list[Setting]:
     allowed = _METHODS.get(plan.engine, _EVERY)
-    for method in methods or ():
-        if method != "off" and method not in allowed:
-            raise InvalidInput(
-                f"{plan.engine} has no speculation {method!r}",
-                why=f"it has {', '.join(('off', *allowed))}",
-                remedy="Name one of these with --method.",
-            )
+    wanted = allowed if methods is None else [name for name in methods if name != "off"]
     found = [] if methods is not None and "off" not in methods else [_without(base, plan)]
-    for method in allowed if methods is None else [name for name in methods if name != "off"]:
-        option = _option(method, plan, recipe)
-        if option is not None:
+    for method in wanted:
+        option = _option(method, plan, recipe) if method in _EVERY else None
+        if option is not None and method in allowed:
             found += [_drafted(base, plan, option, tokens) for tokens in blocks(method, option.tokens)]
         elif methods is not None:
-            raise NoDrafter(
-                f"There is no drafter to try {method} with",
-                why=f"{recipe.id} names none for {recipe.model.id}",
-                remedy="Put one into a recipe of your own under `drafters`, or try: --method ngram",
-            )
+            raise _refusal(method, plan, recipe, allowed, known=option is not None or method not in _EVERY)
     return found
+
+
+def _refusal(method: str, plan: Plan, recipe: Recipe, allowed: Sequence[str], *, known: bool) -> OutriderError:
+    """Why a method that was asked for cannot be tried."""
+    if known:
+        why = f"it has {', '.join(('off', *allowed))}"
+        remedy = "Name one of these with --method."
+        return InvalidInput(f"{plan.engine} has no speculation {method!r}", why=why, remedy=remedy)
+    why = f"{recipe.id} names none for {recipe.model.id}"
+    return NoDrafter(f"There is no drafter to try {method} with", why=why)
 
 
 def blocks(method: str, trained: int | None) -> list[int]:
