@@ -17,6 +17,7 @@ from outrider.tuning.report import interval, slices_table, table, verdict_words
 RESULT = Path(__file__).with_name("results") / "latest.json"
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "tuning.md"
 BEGIN, END = "<!-- tuning results: begin -->", "<!-- tuning results: end -->"
+_NOTHING = "Not measured on this version yet."
 _TITLES = {
     "llamacpp": "llama.cpp, Q4_1",
     "llamacpp-busy": "llama.cpp, Q4_1, while other processes keep every core busy",
@@ -40,6 +41,8 @@ def section(data: Mapping[str, Any]) -> str:
         lines += ["", f"### {_TITLES[name]}", "", f"{verdict_words(run)} ({taken}.)"]
         if run["comparisons"]:
             lines += ["", _compared(run["comparisons"])]
+        if lost := _lost(run["stages"]):
+            lines += ["", *lost]
         if len({row["drafting"] for row in run["slices"]}) > 1:
             lines += ["", slices_table(run["slices"]), "", *_words(name, data["ratios"])]
             lines += ["", f"![ITL and τ over concurrency](../../benchmarks/tuning/results/tuned-{name}.png)"]
@@ -60,6 +63,12 @@ def _compared(comparisons: list[Mapping[str, Any]]) -> str:
     return table(("stage", "tried", "against", "seconds a token, ratio", "verdict"), rows)
 
 
+def _lost(stages: Mapping[str, list[Mapping[str, Any]]]) -> list[str]:
+    """Settings that lost without a comparison, and why."""
+    rows = [row for stage in stages.values() for row in stage if row["failure"]]
+    return [f"- {row['setting']['label']} lost: {row['failure']}." for row in rows]
+
+
 def _words(name: str, ratios: Mapping[str, float]) -> list[str]:
     """What the best drafting gains on each kind, and how much more on JSON."""
     chat = ratios.get(f"itl_{name}_chat_plain_over_best_drafting")
@@ -77,7 +86,8 @@ def current(page: str) -> str:
     """The page with what the result says between its marks."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{section(json.loads(RESULT.read_text(encoding='utf-8')))}\n{END}{after}"
+    measured = section(json.loads(RESULT.read_text(encoding="utf-8"))) if RESULT.exists() else _NOTHING
+    return f"{before}{BEGIN}\n{measured}\n{END}{after}"
 
 
 if __name__ == "__main__":

@@ -176,15 +176,21 @@ def _promote(tuning: Tuning, recipe: Recipe | None, view: dict[str, Any], *, yes
     if not (yes or as_json) and sys.stdin.isatty() and console.is_terminal:
         typer.confirm(f"Make {tuning.best.label} the next revision of {name}?", abort=True)
     with Client() as client:
-        try:
-            client.recipe(recipe.id)
-        except RecipeNotFound:
-            made = client.deploy(_source(tuning), name)  # the controller does not read the directory it was written to
-        else:
+        if _known(client, recipe):
             made = client.put(name, tuned_spec(view["spec"], recipe), generation=view["generation"])
+        else:
+            made = client.deploy(_source(tuning), name)
         if made["desired"] == "running":
             made = wait_ready(client, made, timeout=3600.0, quiet=as_json)
     return int(made["revision"]["number"])
+
+
+def _known(client: Client, recipe: Recipe) -> bool:
+    """Whether the controller reads the directory that the recipe was written to, and finds just this one there."""
+    try:
+        return client.recipe(recipe.id) == recipe.model_dump(mode="json")
+    except RecipeNotFound:
+        return False
 
 
 def _source(tuning: Tuning) -> str:

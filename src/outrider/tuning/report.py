@@ -38,6 +38,9 @@ def markdown(data: Mapping[str, Any], *, plot: str | None = None) -> str:
 
 def verdict_words(data: Mapping[str, Any]) -> str:
     """One sentence: what won and by how much, or that nothing did."""
+    lost = any(row["failure"] for rows in data["stages"].values() for row in rows)
+    if not data["comparisons"] and not lost:
+        return "Nothing was compared: there was nothing to vary, or the budget did not suffice for two settings."
     if not data["improved"]:
         return (
             f"Nothing that was tried is better than the present configuration ({data['present']['label']}) by more"

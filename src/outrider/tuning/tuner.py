@@ -183,9 +183,11 @@ class Tuner:
                 f" {sum(counts.values())} requests",
             )
         if seen.outcome.failure is not None:
-            raise ReplicaFailed("The present configuration fails, so nothing can be compared with it",
-                                why=seen.outcome.failure,
-                                remedy="Mend it first; see: outrider endpoint logs NAME")  # fmt: skip
+            raise ReplicaFailed(
+                "The present configuration fails, so nothing can be compared with it",
+                why=seen.outcome.failure,
+                remedy=f"Mend it first; see: outrider endpoint logs {self._job.plan.endpoint}",
+            )
         found.traffic = loads.seen(traffic, seen.outcome.loads)
         found.rates = loads.rates(found.traffic, seen.outcome.loads)
         self._pace = {load.kind: statistics.fmean(sample.e2e for sample in load.samples) for load in seen.outcome.loads}
