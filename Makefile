@@ -67,7 +67,7 @@ bench-roofline: $(STAMP)
 	$(BIN)/python -m benchmarks.roofline
 	$(BIN)/python -m benchmarks.roofline.page
 
-# Three quarters of an hour on a quiet machine, and vLLM's environment before, where it is not there yet.
+# An hour at most on a quiet machine, and vLLM's environment before, where it is not there yet.
 bench-tuning: $(STAMP)
 	$(BIN)/python -m benchmarks.tuning.measure
 

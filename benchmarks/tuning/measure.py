@@ -57,9 +57,9 @@ class Run:
 
 
 RUNS: dict[str, Run] = {
-    "llamacpp": Run(("--engine", "llamacpp"), ("--vary", "threads", "--vary", "speculation"), 10),
-    "llamacpp-busy": Run(("--engine", "llamacpp"), ("--vary", "threads"), 6, busy=True),
-    "vllm": Run(("--engine", "vllm", "--drafter", "off", "--yes"), ("--vary", "speculation"), 25),
+    "llamacpp": Run(("--engine", "llamacpp"), ("--vary", "threads", "--vary", "speculation"), 12),
+    "llamacpp-busy": Run(("--engine", "llamacpp"), ("--vary", "threads"), 12, busy=True),
+    "vllm": Run(("--engine", "vllm", "--drafter", "off", "--yes"), ("--vary", "speculation"), 30),
 }
 """vLLM's endpoint begins without a drafter, so that the tuner has to find one by itself."""
 
