@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
-.PHONY: demo test test-vllm lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
+.PHONY: demo test test-vllm test-drafting lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
 	bench-gateway-memory bench-roofline bench-routing clean
 
 demo:
@@ -17,6 +17,10 @@ test: lint types layers pytest
 # Minutes: it builds vLLM's environment once, and serves a real model with it on the CPU.
 test-vllm: $(STAMP)
 	$(BIN)/python -m pytest -m vllm -p randomly --durations=5
+
+# Minutes: it trains small drafters with torch, and serves them with real engines.
+test-drafting: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m drafting -p randomly --durations=5
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -72,7 +76,7 @@ schema: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cpu,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cpu,train,dev]'
 	touch $(STAMP)
 
 clean:
