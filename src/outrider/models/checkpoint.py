@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from outrider.errors import WeightsUnreadable
 from outrider.models.attention import attention
+from outrider.models.safetensors import read_object, read_tensors
 from outrider.spec.facts import ModelFacts
 
-_MAX_JSON = 64 * 1024 * 1024
-"""Bytes of a JSON file or safetensors header that are read (64 MiB; safetensors itself stops at 100 MB)."""
+_NEXT = "Give a GGUF file or a directory with config.json."
 
 
 def read_checkpoint(directory: Path) -> ModelFacts:
@@ -22,7 +20,7 @@ def read_checkpoint(directory: Path) -> ModelFacts:
     Raises:
         WeightsUnreadable: no or a broken ``config.json``, or a broken safetensors file.
     """
-    config = _json(directory / "config.json")
+    config = read_object(directory / "config.json", _NEXT)
     # Models of several modalities keep the language model's figures one level deeper.
     text = {**config, **config["text_config"]} if isinstance(config.get("text_config"), dict) else config
     architecture = config.get("model_type")
@@ -55,22 +53,6 @@ def read_checkpoint(directory: Path) -> ModelFacts:
     )
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        if path.stat().st_size > _MAX_JSON:
-            raise WeightsUnreadable(f"{path.name} is too large", why=f"more than {_MAX_JSON:,} bytes")
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise WeightsUnreadable(
-            f"Cannot read {path.name}", why=error.strerror, remedy="Give a GGUF file or a directory with config.json."
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise WeightsUnreadable(f"{path.name} is no JSON", why=str(error), remedy="Fetch it again.") from error
-    if not isinstance(content, dict):
-        raise WeightsUnreadable(f"{path.name} is no JSON object", remedy="Fetch it again.")
-    return content
-
-
 def _whole(config: Mapping[str, Any], *names: str) -> int | None:
     for name in names:
         value = config.get(name)
@@ -94,7 +76,7 @@ def _quantisation(config: Mapping[str, Any], text: Mapping[str, Any]) -> str | N
 def _parameters(files: list[Path], config: Mapping[str, Any]) -> int | None:
     if not files or isinstance(config.get("quantization_config"), dict):
         return None  # packed weights: their shapes do not count parameters
-    return sum(_elements(file) for file in files)
+    return sum(tensor.elements for file in files for tensor in read_tensors(file).values())
 
 
 def _active(parameters: int | None, hidden: int | None, layers: int | None, kinds: dict[str, int | None]) -> int | None:
@@ -106,35 +88,8 @@ def _active(parameters: int | None, hidden: int | None, layers: int | None, kind
     return parameters - routed * (experts - chosen) * 3 * hidden * inner
 
 
-def _elements(path: Path) -> int:
-    with path.open("rb") as file:
-        head, size = file.read(8), path.stat().st_size
-        length = struct.unpack("<Q", head)[0] if len(head) == 8 else -1
-        if not 2 <= length <= min(_MAX_JSON, size - 8):
-            raise WeightsUnreadable(f"{path.name} is no whole safetensors file", remedy="Fetch it again.")
-        try:
-            entries = json.loads(file.read(length))
-            tensors = [entry for name, entry in entries.items() if name != "__metadata__"]
-            ends = [int(entry["data_offsets"][1]) for entry in tensors]
-            count = sum(_product(entry["shape"]) for entry in tensors)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-            raise WeightsUnreadable(
-                f"{path.name} has a broken header", why=str(error), remedy="Fetch it again."
-            ) from error
-    if 8 + length + max(ends, default=0) > size:
-        raise WeightsUnreadable(f"{path.name} is truncated", why=f"it has {size:,} bytes", remedy="Fetch it again.")
-    return count
-
-
-def _product(shape: list[Any]) -> int:
-    count = 1
-    for dimension in shape:
-        count *= int(dimension)
-    return count
-
-
 def _has_template(directory: Path) -> bool | None:
     if (directory / "chat_template.jinja").exists() or (directory / "chat_template.json").exists():
         return True
     tokenizer = directory / "tokenizer_config.json"
-    return bool(_json(tokenizer).get("chat_template")) if tokenizer.exists() else None
+    return bool(read_object(tokenizer).get("chat_template")) if tokenizer.exists() else None
