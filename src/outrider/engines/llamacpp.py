@@ -16,8 +16,10 @@ from outrider.engines.base import EngineEnvironment
 from outrider.engines.child import EngineChild, port_taken
 from outrider.engines.llamacpp_flags import FLASH_ATTENTION, POOLING, encoded, member
 from outrider.engines.llamacpp_serve import PORT_TAKEN
+from outrider.engines.llamacpp_speculation import drafter_file, parameters
 from outrider.engines.probes import EngineAddress
 from outrider.engines.process import engine_variables
+from outrider.engines.speculation import OFF, Speculation
 from outrider.errors import EngineMissing, InvalidInput, PortTaken, ReplicaFailed
 
 _SCRIPT = Path(__file__).with_name("llamacpp_serve.py")
@@ -44,6 +46,9 @@ class LlamaCpp(EngineChild):
         prompt_cache_mib: MiB of memory beyond the slots in which prompts are kept (256; llama.cpp's own 8192 would
             surprise a small machine). 0: none.
         flash_attention: ``"auto"``, ``"enabled"`` or ``"disabled"`` (auto: where the hardware has it).
+        speculation: which drafter speculates. Its weights are a GGUF file (``outrider drafter export`` makes one), whose
+            quantisation the file itself says. None: no speculation, since with a quantised model on a CPU verifying 8
+            tokens costs six times one.
         warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text, JSON schema (and an embedding).
         extra: further parameters of llama.cpp by its own names, see :mod:`outrider.engines.llamacpp_flags`.
 
@@ -68,6 +73,7 @@ class LlamaCpp(EngineChild):
         cache_prompt: bool = True,
         prompt_cache_mib: int = 256,
         flash_attention: str = "auto",
+        speculation: Speculation | None = None,
         warm_up: Sequence[Mapping[str, Any]] | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
@@ -84,13 +90,16 @@ class LlamaCpp(EngineChild):
         self.cache_prompt = cache_prompt
         self.prompt_cache_mib = _at_least(0, prompt_cache_mib=prompt_cache_mib)
         self.flash_attention = flash_attention
+        self.speculation = speculation or OFF
         self.payloads = (
             warmup.default_payloads(embeddings=embeddings) if warm_up is None else warmup.check_payloads(warm_up)
         )
         self.extra = dict(extra or {})
         self._encoded = encoded(self.extra)
         self._flash = member(FLASH_ATTENTION, flash_attention, name="flash_attention")
+        self._speculation = parameters(self.speculation, self.threads, self.extra)
         self._file: Path | None = None
+        self._drafter: Path | None = None
 
     def version(self) -> str | None:
         """Version of ``xllamacpp`` in the environment; None: not installed there."""
@@ -101,19 +110,24 @@ class LlamaCpp(EngineChild):
         """Name and flags, JSON-serialisable."""
         flags = ("threads", "slots", "context", "embeddings", "batch_size", "micro_batch_size")
         more = ("cache_prompt", "prompt_cache_mib", "flash_attention")
-        return {"name": self.name, "flags": {flag: getattr(self, flag) for flag in flags + more} | self.extra}
+        drafting = {"speculation": self.speculation.describe()} if self.speculation.method != "off" else {}
+        given = {flag: getattr(self, flag) for flag in flags + more}
+        return {"name": self.name, "flags": {**given, **drafting, **self.extra}}
 
     def prepare(self, report: Report) -> None:
-        """Environment, engine package, weights; in this order, so that what is quick to refuse is refused first.
+        """Environment, engine package, weights, drafter; in this order: what is quick to refuse is refused first.
 
         Raises:
-            EngineMissing: no ``xllamacpp`` in the environment's Python; and what weights and environment raise.
+            EngineMissing: no ``xllamacpp`` in the environment's Python. DrafterUnfit: the drafter is no GGUF file.
+            What weights and environment raise.
         """
         if self.environment is not None:
             self.environment.prepare(report)
         report(Progress("checking the engine"))
         self._require_engine()
         self._file = self.weights.prepare(report)
+        if self.speculation.drafter is not None:
+            self._drafter = drafter_file(self.speculation.drafter.prepare(report))
 
     def start(self, launch: Launch) -> None:
         """Start the child. Its key travels in a 0600 file, never on the command line.
@@ -158,7 +172,9 @@ class LlamaCpp(EngineChild):
         }
         if self.embeddings:
             params |= {"embedding": True, "pooling_type": member(POOLING, "mean", name="pooling_type")}
-        return params | self._encoded
+        if self._drafter is not None:
+            params["speculative.draft.mparams.path"] = str(self._drafter)
+        return params | self._speculation | self._encoded
 
     @property
     def _interpreter(self) -> Path:

@@ -1,0 +1,1 @@
+"""Makes drafters: models, data, training, evaluation, export, registry."""
