@@ -245,6 +245,13 @@ class KeyNotFound(NotFound):
     usual_remedy = "See them with: outrider key list"
 
 
+class DrafterNotFound(NotFound):
+    """The registry knows no drafter of that name."""
+
+    code = "drafter_not_found"
+    usual_remedy = "See them with: outrider drafter list"
+
+
 class UnknownModel(NotFound):
     """No recipe names the model and no facts about it could be read; says which sources were tried."""
 
@@ -273,6 +280,13 @@ class KeyExists(Conflict):
 
     code = "key_exists"
     usual_remedy = "Choose another name, or revoke that one: outrider key revoke NAME"
+
+
+class DrafterExists(Conflict):
+    """The name belongs to a drafter with other weights."""
+
+    code = "drafter_exists"
+    usual_remedy = "Give it another name."
 
 
 class SourceEdited(Conflict):

@@ -36,7 +36,9 @@ def to_speculators(config: Mapping[str, Any], *, verifier: str, verifier_archite
     """
     layout = layout_of(config)
     if layout.second:
-        raise DrafterUnfit("A DFlash 2 has no speculators format here", remedy="Export it as gguf, or serve it as it is.")
+        raise DrafterUnfit(
+            "A DFlash 2 has no speculators format here", remedy="Export it as gguf, or serve it as it is."
+        )
     return {
         "speculators_model_type": "dflash",
         "speculators_version": VERSION,

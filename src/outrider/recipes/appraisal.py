@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from outrider.recipes import capacity
+from outrider.recipes import bound, capacity
+from outrider.recipes.bound import Bound
 from outrider.recipes.candidate import Pair
 from outrider.recipes.drafting import NONE, draft
 from outrider.recipes.fit import MIB, Fit, Load, Part, gpu_fit, weights_bytes
@@ -55,8 +56,10 @@ class Appraisal:
     reason: str = ""
 
 
-def appraise(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelFacts | None) -> Appraisal:
-    """Weigh a pair. ``facts`` are of the endpoint's own weights, where it names some."""
+def appraise(
+    pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelFacts | None, drafters: Bound
+) -> Appraisal:
+    """Weigh a pair. ``facts`` are of the endpoint's own weights, where it names some; ``drafters`` are the bound ones."""
     recipe = pair.recipe
     known = facts if endpoint.weights and facts is not None else recipe.model.facts
     weights = known.file_bytes if endpoint.weights else weights_bytes(recipe, known)
@@ -64,7 +67,7 @@ def appraise(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelF
     changed: dict[str, str] = {}
     slots = int(values.get("slots") or recipe.limits.max_concurrency)
     load = _load(endpoint, values, known, slots)
-    speculation = _speculation(endpoint, recipe)
+    speculation = _speculation(endpoint, recipe, drafters)
     fit = _fit(pair, endpoint, inventory, known, weights, load, values, speculation)
     if pair.device.kind == "gpu" and fit.missing and fit.parts and "context" not in endpoint.flags:
         fit, load = _shortened(pair, known, weights, load, values, speculation, changed, fit)
@@ -133,9 +136,11 @@ def _each(endpoint: Endpoint) -> int | None:
     return math.ceil(endpoint.workload.concurrency / max(1, endpoint.scaling.min_replicas))
 
 
-def _speculation(endpoint: Endpoint, recipe: Recipe) -> Speculation:
-    """The recipe's, unless it does not pay at this load or the endpoint turns it off."""
-    chosen = recipe.speculation
+def _speculation(endpoint: Endpoint, recipe: Recipe, drafters: Bound) -> Speculation:
+    """The recipe's or the bound drafter's, unless it does not pay at this load or the endpoint turns it off."""
+    chosen, own = recipe.speculation, bound.bound_to(recipe, endpoint.weights, drafters)
+    if endpoint.drafter.source == "auto" and own is not None:
+        chosen = bound.speculation(own, recipe, concurrency=_each(endpoint))
     if endpoint.drafter.source == "off" and chosen.method != "off":
         return Speculation(method="off", reason="set by you")
     each, most = _each(endpoint), chosen.max_useful_concurrency

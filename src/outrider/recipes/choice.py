@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from outrider.errors import InvalidInput, ObjectiveUnreachable, UnknownModel
 from outrider.recipes import shortfall
 from outrider.recipes.appraisal import Appraisal, appraise
+from outrider.recipes.bound import Bound
 from outrider.recipes.candidate import STANDING, Pair, devices_wanted, divides, nearest, pairs, unfit
 from outrider.recipes.capacity import seconds
 from outrider.recipes.fit import MIB
@@ -33,7 +34,9 @@ class Choice:
     considered: tuple[Considered, ...]
 
 
-def choose(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None) -> Choice:
+def choose(
+    endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None, drafters: Bound
+) -> Choice:
     """The best pair for an endpoint.
 
     Raises:
@@ -52,7 +55,7 @@ def choose(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mo
         if recipes:
             raise _none_possible(endpoint, inventory, usable, rejected)
         raise _unknown(endpoint, catalog, facts, inventory)
-    weighed = [appraise(pair, endpoint, inventory, facts) for pair in found]
+    weighed = [appraise(pair, endpoint, inventory, facts, drafters) for pair in found]
     fitting = sorted(_nearest([one for one in weighed if one.stage is None]), key=lambda one: _order(one, endpoint))
     failing = _nearest([one for one in weighed if one.stage is not None])
     if not fitting:

@@ -7,6 +7,7 @@ from typing import Any
 from outrider.engines.warmup import default_payloads, generation_payloads
 from outrider.errors import InvalidInput
 from outrider.recipes.appraisal import Appraisal
+from outrider.recipes.bound import Bound
 from outrider.recipes.candidate import obstacles
 from outrider.recipes.capacity import prefill_rate
 from outrider.recipes.choice import choose, memory_plan
@@ -21,12 +22,19 @@ from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
 
 
-def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None = None) -> Plan:
+def plan(
+    endpoint: Endpoint,
+    inventory: Inventory,
+    catalog: Catalog,
+    facts: ModelFacts | None = None,
+    drafters: Bound | None = None,
+) -> Plan:
     """Plan an endpoint.
 
     Args:
         facts: read from the endpoint's own weights, where it names a file; with them a model without a recipe can
             be planned too, marked ``estimated``.
+        drafters: those that were bound to targets; ``drafter: auto`` looks for one here.
 
     Raises:
         UnknownModel: no recipe and no facts. RecipeNotFound: no recipe of the id that the endpoint names.
@@ -34,7 +42,7 @@ def plan(endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: Mode
         ObjectiveUnreachable: what fits does not meet the objective; says the best that can be had.
         InvalidSpec: flags that the engine does not have or that cannot have such values.
     """
-    choice = choose(endpoint, inventory, catalog, facts)
+    choice = choose(endpoint, inventory, catalog, facts, drafters or {})
     found, recipe, device = choice.chosen, choice.chosen.pair.recipe, choice.chosen.pair.device
     flags, flag_decisions = _flags(endpoint, found)
     values = {flag.name: flag.value for flag in flags}
