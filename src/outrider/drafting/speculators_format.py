@@ -1,7 +1,9 @@
 """A drafter in speculators' format and back: another ``config.json`` around the same tensors.
 
-speculators counts layers by the one that reads a state, z-lab by the one whose output it is: one more. Source:
-vllm-project/speculators 0.9.0 ``convert/dflash/converter.py``; vLLM ``transformers_utils/configs/speculators/algos.py``.
+speculators counts layers by the one that reads a state, z-lab by the one whose output it is: one more.
+
+Source: vllm-project/speculators 0.9.0 ``convert/dflash/converter.py``; vLLM
+``transformers_utils/configs/speculators/algos.py``.
 """
 
 from __future__ import annotations

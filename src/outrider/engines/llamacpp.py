@@ -46,9 +46,9 @@ class LlamaCpp(EngineChild):
         prompt_cache_mib: MiB of memory beyond the slots in which prompts are kept (256; llama.cpp's own 8192 would
             surprise a small machine). 0: none.
         flash_attention: ``"auto"``, ``"enabled"`` or ``"disabled"`` (auto: where the hardware has it).
-        speculation: which drafter speculates. Its weights are a GGUF file (``outrider drafter export`` makes one), whose
-            quantisation the file itself says. None: no speculation, since with a quantised model on a CPU verifying 8
-            tokens costs six times one.
+        speculation: which drafter speculates. Its weights are a GGUF file (``outrider drafter export`` makes one),
+            which itself says how it is quantised. None: no speculation, since with a quantised model on a CPU
+            verifying 8 tokens costs six times one.
         warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text, JSON schema (and an embedding).
         extra: further parameters of llama.cpp by its own names, see :mod:`outrider.engines.llamacpp_flags`.
 

@@ -59,7 +59,7 @@ class Appraisal:
 def appraise(
     pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelFacts | None, drafters: Bound
 ) -> Appraisal:
-    """Weigh a pair. ``facts`` are of the endpoint's own weights, where it names some; ``drafters`` are the bound ones."""
+    """Weigh a pair. ``facts`` are of the endpoint's own weights, where it names some; ``drafters`` were bound."""
     recipe = pair.recipe
     known = facts if endpoint.weights and facts is not None else recipe.model.facts
     weights = known.file_bytes if endpoint.weights else weights_bytes(recipe, known)
