@@ -10,6 +10,8 @@ import outrider
 
 PUBLIC = {"App", "Client", "Drafter", "Endpoint", "Environment", "LlamaCpp", "Objective", "OutriderError", "Regions"}
 PUBLIC |= {
+    "Adapter",
+    "DraftWeights",
     "Resources",
     "SGLang",
     "Scaling",

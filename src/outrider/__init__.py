@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from outrider.engines.speculation import Speculation
     from outrider.engines.vllm import VLLM
     from outrider.errors import OutriderError
+    from outrider.models.checked import Adapter, DraftWeights
     from outrider.models.weights import Weights
     from outrider.spec.drafter import Drafter
     from outrider.spec.endpoint import Endpoint
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from outrider.spec.workload import Workload
 
 _HOMES = {
+    "Adapter": "models.checked",
     "App": "app.app",
     "Client": "client.http",
+    "DraftWeights": "models.checked",
     "Drafter": "spec.drafter",
     "Endpoint": "spec.endpoint",
     "Environment": "app.environment",
@@ -51,8 +54,10 @@ _HOMES = {
 
 __all__ = [
     "VLLM",
+    "Adapter",
     "App",
     "Client",
+    "DraftWeights",
     "Drafter",
     "Endpoint",
     "Environment",

@@ -8,7 +8,7 @@ statuses: they are attributes of the class, and so is what to do where whoever r
     ├── InvalidInput               exit 2   the input is wrong; nothing was changed
     │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace, UsageError
     │   ├── MethodNotAllowed, TooLarge, ObjectiveUnreachable
-    │   ├── WeightsUnfit, AdapterUnfit, DrafterUnfit
+    │   ├── RecipeUnfit: WeightsUnfit, AdapterUnfit, DrafterUnfit
     ├── NotFound                   exit 3   the thing named does not exist
     │   ├── EndpointNotFound, RevisionNotFound, ReplicaNotFound, RecipeNotFound, KeyNotFound, UnknownModel
     ├── Conflict                   exit 4   it exists already, or changed meanwhile
@@ -164,21 +164,28 @@ class ObjectiveUnreachable(InvalidInput):
     usual_remedy = "Loosen the bound that is named, or give it other hardware with resources.gpu; nothing was changed."
 
 
-class WeightsUnfit(InvalidInput):
+class RecipeUnfit(InvalidInput):
+    """A spec's own weights, adapter or drafter do not go with the model, the recipe or its engine."""
+
+    code = "recipe_unfit"
+    usual_remedy = "Name others, or leave them out; nothing was changed."
+
+
+class WeightsUnfit(RecipeUnfit):
     """Own weights that no recipe of the catalog model can serve; ``details["differences"]`` names what differs."""
 
     code = "weights_unfit"
     usual_remedy = "Name the weights as the model itself (--model path:…), or give weights of the same architecture."
 
 
-class AdapterUnfit(InvalidInput):
+class AdapterUnfit(RecipeUnfit):
     """A LoRA adapter that its base or its engine cannot serve; ``details["findings"]`` says why."""
 
     code = "adapter_unfit"
     usual_remedy = "Use a LoRA adapter that was trained on this model, saved by PEFT as safetensors."
 
 
-class DrafterUnfit(InvalidInput):
+class DrafterUnfit(RecipeUnfit):
     """A drafter that does not fit its target or its engine; ``details["findings"]`` has each with its source."""
 
     code = "drafter_unfit"

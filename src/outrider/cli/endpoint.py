@@ -45,6 +45,10 @@ RecipeId = Annotated[
     typer.Option("--recipe", help="A recipe's id; default: the planner's choice.", autocompletion=recipe_ids),
 ]
 WeightsFrom = Annotated[str | None, typer.Option("--weights", help="hf:org/name@rev#file, path:… or package:…")]
+Adapters = Annotated[
+    list[str] | None,
+    typer.Option("--adapter", help="A LoRA adapter, asked for as ENDPOINT:NAME: --adapter name=DIRECTORY or name=hf:…"),
+]
 DrafterChoice = Annotated[str | None, typer.Option("--drafter", help="auto, off, ngram, mtp, hf:… or path:…")]
 Gpu = Annotated[str | None, typer.Option(help="GPU model and count, H200:1; default: the planner's choice.")]
 Memory = Annotated[str | None, typer.Option(help="Memory a replica may need: 2GiB; default: computed.")]
@@ -63,6 +67,7 @@ def create(
     recipe: RecipeId = None,
     weights: WeightsFrom = None,
     drafter: DrafterChoice = None,
+    adapters: Adapters = None,
     gpu: Gpu = None,
     cpu: Cpu = None,
     memory: Memory = None,
@@ -80,8 +85,8 @@ def create(
     Asks where nobody has tested the recipe on its hardware; without a terminal that is refused, unless with --yes.
     """
     spec = _spec(file, model=model, name=name, task=task, engine=engine, recipe=recipe, weights=weights,
-                 drafter=drafter, gpu=gpu, cpu=cpu, memory=memory, min_replicas=min_replicas, sets=sets or [],
-                 unauthenticated=unauthenticated)  # fmt: skip
+                 drafter=drafter, adapters=adapters or [], gpu=gpu, cpu=cpu, memory=memory, min_replicas=min_replicas,
+                 sets=sets or [], unauthenticated=unauthenticated)  # fmt: skip
     from outrider.spec.endpoint import parse
 
     label = parse(spec).label
@@ -110,6 +115,7 @@ def plan(
     recipe: RecipeId = None,
     weights: WeightsFrom = None,
     drafter: DrafterChoice = None,
+    adapters: Adapters = None,
     gpu: Gpu = None,
     cpu: Cpu = None,
     memory: Memory = None,
@@ -122,7 +128,7 @@ def plan(
 ) -> None:
     """Explain what would run, and why. Changes nothing, starts nothing."""
     spec = _spec(file, model=model, name=name, task=task, engine=engine, recipe=recipe, weights=weights,
-                 drafter=drafter, gpu=gpu, cpu=cpu, memory=memory, min_replicas=min_replicas,
+                 drafter=drafter, adapters=adapters or [], gpu=gpu, cpu=cpu, memory=memory, min_replicas=min_replicas,
                  sets=sets or [])  # fmt: skip
     made = explaining.make_plan(spec)
     if as_json:
@@ -217,7 +223,7 @@ def _await(client: Client, view: dict[str, Any], *, timeout: float, keep: bool, 
         raise
 
 
-def _spec(file: Path | None, *, sets: list[str], **given: Any) -> dict[str, Any]:
+def _spec(file: Path | None, *, sets: list[str], adapters: list[str], **given: Any) -> dict[str, Any]:
     spec: dict[str, Any] = {} if file is None else _read(file)
     for field in ("model", "name", "task", "engine", "recipe", "weights", "drafter"):
         if given.get(field) is not None:
@@ -231,7 +237,9 @@ def _spec(file: Path | None, *, sets: list[str], **given: Any) -> dict[str, Any]
         spec["scaling"] = {**spec.get("scaling", {}), "min_replicas": given["min_replicas"]}
     if sets:
         spec["flags"] = {**spec.get("flags", {}), **dict(_flag(text) for text in sets)}
-    for field in ("weights", "model"):
+    if adapters:
+        spec["adapters"] = {**spec.get("adapters", {}), **dict(_adapter(text) for text in adapters)}
+    for field in ("weights", "model", "drafter"):
         value = spec.get(field)
         if isinstance(value, str) and value.startswith("path:"):
             spec[field] = f"path:{Path(value[5:]).expanduser().absolute()}"
@@ -247,6 +255,16 @@ def _read(file: Path) -> dict[str, Any]:
     if len(found) != 1:
         raise UsageError(f"{file} holds {len(found)} endpoints", remedy=f"Use: outrider endpoint apply -f {file}")
     return found[0].spec()
+
+
+def _adapter(text: str) -> tuple[str, str]:
+    """A name and a reference; what has no scheme is a directory of this machine."""
+    name, separator, value = (part.strip() for part in text.partition("="))
+    if not separator or not name or not value:
+        raise UsageError(f"--adapter {text!r} names no adapter", remedy="Write --adapter name=path:DIRECTORY.")
+    if value.startswith("hf:"):
+        return name, value
+    return name, f"path:{Path(value.removeprefix('path:')).expanduser().absolute()}"
 
 
 def _flag(text: str) -> tuple[str, bool | int | float | str]:

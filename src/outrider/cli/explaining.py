@@ -14,7 +14,7 @@ from outrider.recipes.explain import Line, explain
 from outrider.recipes.plan import Plan
 from outrider.spec.endpoint import Endpoint
 
-_STYLES = {"title": "bold", "choice": "cyan", "reason": "", "rejected": "dim", "ignored": "yellow"}
+_STYLES = {"title": "bold", "choice": "cyan", "reason": "", "rejected": "dim", "note": "yellow", "ignored": "yellow"}
 
 
 def make_plan(spec: dict[str, Any]) -> Plan:
@@ -33,10 +33,12 @@ def plan_here(endpoint: Endpoint) -> Plan:
     from outrider.placement.discover import discover
     from outrider.recipes.library import load_catalog
     from outrider.recipes.planner import plan
-    from outrider.recipes.reading import facts_of_spec
+    from outrider.recipes.reading import facts_of_spec, files_of_spec
     from outrider.spec.home import Home
 
-    return plan(endpoint, discover(Home.from_environment()), load_catalog(), facts_of_spec(endpoint))
+    catalog = load_catalog()
+    facts, files = facts_of_spec(endpoint), files_of_spec(endpoint, catalog)
+    return plan(endpoint, discover(Home.from_environment()), catalog, facts, files)
 
 
 def show_plan(plan: Plan, *, everything: bool = False) -> None:

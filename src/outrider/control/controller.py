@@ -317,6 +317,7 @@ class Controller:
             revisions=tuple((r.number, r.digest, 100) for r in serving[-1:]),
             capacity=server.get("max_concurrency"),
             prefill_rate=((serving[-1].plan or {}) if serving else {}).get("prefill_rate"),
+            adapters=tuple((engine or {}).get("adapters") or ()),
         )
 
     def _note(self, member: Member, kind: str, message: str, reason: str = "") -> None:

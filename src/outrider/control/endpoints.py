@@ -27,7 +27,7 @@ from outrider.recipes.library import load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
 from outrider.recipes.proposal import Proposal, Standing, propose
-from outrider.recipes.reading import facts_of_spec
+from outrider.recipes.reading import facts_of_spec, files_of_spec
 from outrider.recipes.render import render
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.home import Home
@@ -83,7 +83,8 @@ class EndpointService:
 
     def plan(self, spec: Endpoint) -> Plan:
         """What would run, and why. Raises UnknownModel and what the planner raises."""
-        return plan(spec, self._inventory(), load_catalog(), facts_of_spec(spec))
+        catalog = load_catalog()
+        return plan(spec, self._inventory(), catalog, facts_of_spec(spec), files_of_spec(spec, catalog))
 
     def put(
         self, name: str, spec: Endpoint, *, create: bool, expected: int | None = None, replace_source: bool = False

@@ -17,6 +17,7 @@ class Route:
         revisions: (number, digest, weight in percent).
         capacity: most requests a replica may hold, or None.
         prefill_rate: prompt tokens a second that a replica reads, or None where the plan knows of no measurement.
+        adapters: names of the LoRA adapters that the serving revision has.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Route:
     revisions: tuple[tuple[int, str, int], ...]
     capacity: int | None
     prefill_rate: float | None = None
+    adapters: tuple[str, ...] = ()
 
 
 def build(
@@ -54,6 +56,7 @@ def build(
                     {"number": number, "digest": digest, "weight": weight} for number, digest, weight in route.revisions
                 ],
                 "max_concurrency": route.capacity,
+                "adapters": list(route.adapters),
                 "stickiness": {} if route.prefill_rate is None else {"prefill_rate": route.prefill_rate},
             }
             for route in listed

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from outrider.app.server import Report, Server
+from outrider.app.server import Report, Server, Weights
 
 
 class EngineEnvironment(Protocol):
@@ -24,6 +24,15 @@ class EngineEnvironment(Protocol):
 
     def prepare(self, report: Report) -> None:
         """Build it. Raises EnvironmentFailed."""
+        ...
+
+
+class Adapter(Weights, Protocol):
+    """A LoRA adapter's directory, checked; :class:`outrider.models.checked.Adapter` is one."""
+
+    @property
+    def rank(self) -> int:
+        """The largest of its modules; known after :meth:`prepare`."""
         ...
 
 

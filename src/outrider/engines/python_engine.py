@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from outrider.app.server import Launch, Progress, Report, Weights
-from outrider.engines.base import EngineEnvironment
+from outrider.engines import warmup
+from outrider.engines.base import Adapter, EngineEnvironment
 from outrider.engines.child import EngineChild
 from outrider.engines.flags import flags
 from outrider.engines.process import engine_variables
 from outrider.engines.speculation import OFF, Speculation
 from outrider.errors import EngineMissing, InvalidInput
+from outrider.spec.names import ADAPTER
 
 _FOREIGN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 """Of the runner's Python, not of the engine's."""
@@ -38,6 +41,7 @@ class PythonEngine(EngineChild):
         *,
         options: Mapping[str, Any],
         speculation: Speculation | None,
+        adapters: Mapping[str, Adapter] | None,
         payloads: Sequence[Mapping[str, Any]],
         extra: Mapping[str, Any] | None,
         arguments: Sequence[str],
@@ -47,11 +51,13 @@ class PythonEngine(EngineChild):
         self.environment = environment
         self.options = dict(options)
         self.speculation = speculation or OFF
+        self.adapters = checked_adapters(self.title, adapters or {})
         self.payloads = tuple(payloads)
         self.extra = flags(self.name).checked(extra or {}, self.taken)
         self.arguments = tuple(arguments)
         self._path: Path | None = None
         self._drafter: Path | None = None
+        self._adapters: dict[str, Path] = {}
 
     def command(self, launch: Launch) -> list[str]:
         """The words after the interpreter. Free of secrets: a command line is public."""
@@ -91,10 +97,12 @@ class PythonEngine(EngineChild):
         """Name, options, speculation and flags, JSON-serialisable."""
         given = {key: value for key, value in self.options.items() if value is not None}
         more = {"speculation": self.speculation.describe()} if self.speculation.method != "off" else {}
-        return {"name": self.name, "flags": {**given, **more, **self.extra}}
+        # Without adapters nothing is said of them, so that earlier files keep their digests.
+        named = {"adapters": {name: _described(one) for name, one in self.adapters.items()}} if self.adapters else {}
+        return {"name": self.name, "flags": {**given, **more, **self.extra}, **named}
 
     def prepare(self, report: Report) -> None:
-        """Environment, engine, flags, weights, drafter; in this order: what is quick to refuse is refused first.
+        """Environment, engine, flags, weights, drafter, adapters; in this order: what is quick to refuse comes first.
 
         Raises:
             EngineMissing: its environment has no such engine. InvalidInput: its version lacks a flag.
@@ -113,6 +121,7 @@ class PythonEngine(EngineChild):
         self._path = self.weights.prepare(report)
         if self.speculation.drafter is not None:
             self._drafter = self.speculation.drafter.prepare(report)
+        self._adapters = {name: adapter.prepare(report) for name, adapter in self.adapters.items()}
 
     def start(self, launch: Launch) -> None:
         """Start the child. Raises ReplicaFailed: the interpreter cannot be run."""
@@ -120,9 +129,44 @@ class PythonEngine(EngineChild):
         env = self._environ({**self.environment.env, **self.variables(launch), **launch.env})
         self._begin(argv, env=env, launch=launch)
 
+    def warm_up(self, report: Report) -> None:
+        """The payloads, each once, then a text from each adapter. Raises ReplicaFailed."""
+        super().warm_up(report)
+        for name in self.adapters:
+            if self._address is not None:
+                report(Progress(f"warming up the adapter {name}"))
+                warmup.run(self._address, f"{self._served}:{name}", (warmup.CHAT,), lambda progress: None)
+
+    @property
+    def adapter_paths(self) -> Mapping[str, str]:
+        """The adapters' directories by name, after :meth:`prepare`."""
+        return {name: str(path) for name, path in self._adapters.items()}
+
+    @property
+    def adapter_rank(self) -> int:
+        """The largest rank of the adapters, after :meth:`prepare`; 0: there are none."""
+        return max((adapter.rank for adapter in self.adapters.values()), default=0)
+
     def _environ(self, own: Mapping[str, str]) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
         return engine_variables(inherited, own)
+
+
+def checked_adapters(engine: str, adapters: Mapping[str, Adapter]) -> dict[str, Adapter]:
+    """The adapters as they came. Raises InvalidInput for a name that no request can carry behind a colon."""
+    for name in adapters:
+        if not re.fullmatch(ADAPTER, name):
+            raise InvalidInput(
+                f"{engine}: {name!r} is no adapter's name",
+                why="a name has at most 64 letters, digits, dots, underscores and hyphens, the first a letter or digit",
+                remedy="Correct it in serve.py.",
+            )
+    return dict(adapters)
+
+
+def _described(adapter: Adapter) -> object:
+    describe = getattr(adapter, "describe", None)
+    return describe() if describe else type(adapter).__name__
 
 
 def at_least(engine: str, least: float, **named: float | None) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from outrider.app.server import Launch, Weights
 from outrider.engines import warmup
-from outrider.engines.base import EngineEnvironment
+from outrider.engines.base import Adapter, EngineEnvironment
 from outrider.engines.flags import flags
 from outrider.engines.python_engine import PythonEngine, at_least, share
 from outrider.engines.speculation import Speculation
@@ -35,6 +35,8 @@ _FLAGS = {
 """Option → flag by the name in ``extra``; the other options are not one flag."""
 _ALGORITHMS = {"dflash": "DFLASH", "eagle3": "EAGLE3", "mtp": "NEXTN", "ngram": "NGRAM", "draft": "STANDALONE"}
 _UNQUANTISED = "unquant"
+_ADAPTERS_AT_ONCE = 8
+"""Adapters that one batch may mix, beside the base, which SGLang counts among them."""
 
 
 class SGLang(PythonEngine):
@@ -60,6 +62,8 @@ class SGLang(PythonEngine):
         chat_template: name or file of a template that replaces the model's own. None: the model's own.
         trust_remote_code: run Python that comes with the weights (False, since it can do anything).
         speculation: which drafter speculates; None: none.
+        adapters: LoRA adapters by name, ``outrider.Adapter(…)`` each; a request for ``ENDPOINT:NAME`` is answered with
+            one. None: none.
         sleep: the engine can give its memory back (:meth:`sleep`) while it stays loaded (False: it costs some speed).
         shared_prefix: the longest text that requests begin with; sent once while warming up. None: none.
         warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text, JSON schema, a tool call where
@@ -89,6 +93,8 @@ class SGLang(PythonEngine):
             "speculative_draft_model_quantization": "Use speculation=.",
             "speculative_num_draft_tokens": "Use speculation=.",
             "speculative_dflash_block_size": "Use speculation=.",
+            "enable_lora": "Use adapters=.",
+            "lora_paths": "Use adapters=.",
             "disable_radix_cache": "Use cache_prompt=.",
             "trust_remote_code": "Use trust_remote_code=.",
             "enable_memory_saver": "Use sleep=.",
@@ -117,6 +123,7 @@ class SGLang(PythonEngine):
         chat_template: str | None = None,
         trust_remote_code: bool = False,
         speculation: Speculation | None = None,
+        adapters: Mapping[str, Adapter] | None = None,
         sleep: bool = False,
         shared_prefix: str | None = None,
         warm_up: Sequence[Mapping[str, Any]] | None = None,
@@ -132,6 +139,7 @@ class SGLang(PythonEngine):
             environment,
             options=options,
             speculation=speculation,
+            adapters=adapters,
             payloads=usual if warm_up is None else warmup.check_payloads(warm_up),
             extra=extra,
             arguments=arguments,
@@ -161,6 +169,7 @@ class SGLang(PythonEngine):
             "trust_remote_code": option["trust_remote_code"],
             "enable_memory_saver": option["sleep"],
             **self._speculative_flags(),
+            **self._adapter_flags(),
             **self.extra,
         }
         return [str(_SCRIPT), str(_key_file(launch)), *flags(self.name).argv(values)]
@@ -182,6 +191,17 @@ class SGLang(PythonEngine):
         """Undo :meth:`sleep`; prompts are computed anew. Raises ReplicaFailed."""
         self.ask("/resume_memory_occupation", {}, timeout=timeout)
         self._liveness.begin()
+
+    def _adapter_flags(self) -> dict[str, Any]:
+        """Adapters by their own names: SGLang itself reads ``ENDPOINT:NAME`` in a request's ``model`` as one."""
+        if not self.adapters:
+            return {}
+        return {
+            "enable_lora": True,
+            "lora_paths": self.adapter_paths,
+            "max_lora_rank": self.adapter_rank,
+            "max_loras_per_batch": min(len(self.adapters), _ADAPTERS_AT_ONCE) + 1,
+        }
 
     def _speculative_flags(self) -> dict[str, Any]:
         """SGLang counts the bonus token among the draft tokens (and in a block); the drafter's quantisation is said."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from outrider.app.server import Launch, Weights
 from outrider.engines import warmup
-from outrider.engines.base import EngineEnvironment
+from outrider.engines.base import Adapter, EngineEnvironment
 from outrider.engines.flags import flags
 from outrider.engines.python_engine import PythonEngine, at_least, share
 from outrider.engines.speculation import LONGEST, SHORTEST, Speculation
@@ -32,6 +32,10 @@ _FLAGS = {
 }
 """Option → flag by the name in ``extra``; the other options are not one flag."""
 _METHODS = {"dflash": "dflash", "eagle3": "eagle3", "mtp": "mtp", "ngram": "ngram", "draft": "draft_model"}
+_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""Values of ``--max-lora-rank`` that every known version takes."""
+_ADAPTERS_AT_ONCE = 8
+"""Adapters that one batch may mix: each takes GPU memory of its own, the others wait in the host's."""
 _DRAIN = 86_400
 """Seconds that vLLM may take to finish requests after SIGTERM: a day, since the runner's grace period ends it sooner;
 vLLM's own 0 would cut every stream."""
@@ -66,6 +70,8 @@ class VLLM(PythonEngine):
         chat_template: file with a template that replaces the model's own. None: the model's own.
         trust_remote_code: run Python that comes with the weights (False, since it can do anything).
         speculation: which drafter speculates; None: none.
+        adapters: LoRA adapters by name, ``outrider.Adapter(…)`` each; a request for ``ENDPOINT:NAME`` is answered with
+            one. None: none.
         sleep: the engine can be put to sleep (:meth:`sleep`): its memory is given back while it stays loaded. False,
             since vLLM then serves administrative paths without a key, to everybody on this machine. GPUs only.
         shared_prefix: the longest text that requests begin with (a system prompt). It is sent once while warming up,
@@ -91,6 +97,8 @@ class VLLM(PythonEngine):
         )
         | {
             "speculative_config": "Use speculation=.",
+            "enable_lora": "Use adapters=.",
+            "lora_modules": "Use adapters=.",
             "enforce_eager": "Use eager=.",
             "trust_remote_code": "Use trust_remote_code=.",
             "enable_sleep_mode": "Use sleep=.",
@@ -120,6 +128,7 @@ class VLLM(PythonEngine):
         chat_template: str | None = None,
         trust_remote_code: bool = False,
         speculation: Speculation | None = None,
+        adapters: Mapping[str, Adapter] | None = None,
         sleep: bool = False,
         shared_prefix: str | None = None,
         warm_up: Sequence[Mapping[str, Any]] | None = None,
@@ -136,6 +145,7 @@ class VLLM(PythonEngine):
             environment,
             options=options,
             speculation=speculation,
+            adapters=adapters,
             payloads=usual if warm_up is None else warmup.check_payloads(warm_up),
             extra=extra,
             arguments=arguments,
@@ -155,6 +165,7 @@ class VLLM(PythonEngine):
             "enable_sleep_mode": option["sleep"] or None,
             "enable_auto_tool_choice": option["tool_call_parser"] is not None or None,
             "speculative_config": self._speculative_config(),
+            **self._adapter_flags(launch),
             **self.extra,
         }
         return ["-m", "vllm.entrypoints.cli.main", "serve", self.weights_path, *flags(self.name).argv(values)]
@@ -188,6 +199,22 @@ class VLLM(PythonEngine):
         """Undo :meth:`sleep`; prompts are computed anew. Raises ReplicaFailed."""
         self.ask("/wake_up", {}, timeout=timeout)
         self._liveness.begin()
+
+    def _adapter_flags(self, launch: Launch) -> dict[str, Any]:
+        """Each adapter under ``ENDPOINT:NAME``, so that no body is rewritten; as many at once as there are, up to
+        :data:`_ADAPTERS_AT_ONCE`."""
+        if not self.adapters:
+            return {}
+        modules = [
+            json.dumps({"name": f"{launch.name}:{name}", "path": path, "base_model_name": launch.name})
+            for name, path in self.adapter_paths.items()
+        ]
+        return {
+            "enable_lora": True,
+            "lora_modules": modules,
+            "max_lora_rank": next((rank for rank in _RANKS if rank >= self.adapter_rank), _RANKS[-1]),
+            "max_loras": min(len(self.adapters), _ADAPTERS_AT_ONCE),
+        }
 
     def _speculative_config(self) -> str | None:
         """``--speculative-config``; the drafter's quantisation always stands in it, ``null`` for none."""

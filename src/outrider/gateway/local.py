@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from outrider.errors import AccessDenied
 from outrider.gateway import auth, responses
@@ -35,10 +37,11 @@ def answer(gateway: Gateway, route: Route, presented: bytes | None) -> Response:
     except AccessDenied as error:
         return responses.from_error(error)
     if not route.name:
-        return responses.ok({"object": "list", "data": [_model(endpoint) for endpoint in endpoints]})
+        return responses.ok({"object": "list", "data": [one for endpoint in endpoints for one in _models(endpoint)]})
     for endpoint in endpoints:
-        if endpoint.name == route.name:
-            return responses.ok(_model(endpoint))
+        for model in _models(endpoint):
+            if model["id"] == unquote(route.name):
+                return responses.ok(model)
     return unknown_model(gateway.table, route.name, endpoints, custom=False)
 
 
@@ -60,7 +63,11 @@ async def numbers(gateway: Gateway, call: Call, presented: bytes | None, peer: s
 
 
 def unknown_model(table: Table, name: str, visible: Sequence[Endpoint], *, custom: bool) -> Response:
-    """404 with the nearest endpoint among those the caller may see."""
+    """404 with the nearest endpoint, or adapter of an endpoint, among those the caller may see."""
+    head, colon, adapter = name.partition(":")
+    asked = next((endpoint for endpoint in visible if colon and endpoint.name == head), None)
+    if asked is not None and not custom:
+        return responses.error(404, _unknown_adapter(asked, adapter), code="adapter_not_found", param="model")
     names = [endpoint.name for endpoint in visible]
     nearest = table.nearest(name)
     if custom and name in names:
@@ -73,6 +80,17 @@ def unknown_model(table: Table, name: str, visible: Sequence[Endpoint], *, custo
     else:
         message = f"No endpoint {name[:200]!r}, nor any other. Make one: outrider endpoint create --model MODEL"
     return responses.error(404, message, code="model_not_found", param=None if custom else "model")
+
+
+def _unknown_adapter(endpoint: Endpoint, adapter: str) -> str:
+    said = f"Endpoint {endpoint.name!r} has no adapter {adapter[:200]!r}"
+    if not endpoint.adapters:
+        return f"{said}, nor any other. Send {endpoint.name!r} as 'model'"
+    folded = {name.lower(): name for name in endpoint.adapters}
+    if close := get_close_matches(adapter[:200].lower(), folded, n=1, cutoff=0.5):
+        return f"{said}. Did you mean '{endpoint.name}:{folded[close[0]]}'?"
+    more = ", …" if len(endpoint.adapters) > _SHOWN else ""
+    return f"{said}. There are: {', '.join(endpoint.adapters[:_SHOWN])}{more}"
 
 
 def unknown_path(target: str) -> Response:
@@ -116,5 +134,8 @@ def _loopback(peer: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def _model(endpoint: Endpoint) -> dict[str, object]:
-    return {"id": endpoint.name, "object": "model", "created": endpoint.created, "owned_by": "outrider"}
+def _models(endpoint: Endpoint) -> list[dict[str, object]]:
+    """The endpoint and its adapters in OpenAI's form; ``parent`` is what an adapter stands on, as vLLM lists it."""
+    base = {"object": "model", "created": endpoint.created, "owned_by": "outrider"}
+    own, *adapters = endpoint.models
+    return [{"id": own, **base}, *({"id": name, **base, "parent": own} for name in adapters)]

@@ -117,6 +117,7 @@ class Endpoint:
         reason: why it is in that state, or None.
         max_concurrency: capacity of a replica that names none.
         slack: outstanding tokens of :class:`Stickiness`.
+        adapters: names of its LoRA adapters; each is asked for as ``NAME:ADAPTER``, which its replicas know.
         groups: the replicas by revision, in the order of their numbers, each with the revision's weight. Made once a
             table, since every request asks for it.
     """
@@ -131,6 +132,7 @@ class Endpoint:
     max_concurrency: int | None
     replicas: tuple[Replica, ...] = ()
     slack: int = Stickiness().slack
+    adapters: tuple[str, ...] = ()
     groups: tuple[tuple[float, tuple[Replica, ...]], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -140,6 +142,11 @@ class Endpoint:
             members.setdefault(replica.revision, []).append(replica)
         groups = tuple((weights.get(number, 0.0), tuple(members[number])) for number in sorted(members))
         object.__setattr__(self, "groups", groups)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """What a request's ``model`` may be: its name, and each adapter behind it."""
+        return (self.name, *(f"{self.name}:{adapter}" for adapter in self.adapters))
 
     def revision(self, number: int) -> Revision | None:
         """The revision of that number, if it is in the table."""
@@ -159,10 +166,13 @@ class Table:
     raw: Mapping[str, Any] = field(default_factory=dict)
 
     def resolve(self, model: str) -> Endpoint | None:
-        """The endpoint a request's ``model`` names; ``NAME:ADAPTER`` belongs to ``NAME``."""
+        """The endpoint a request's ``model`` names; ``NAME:ADAPTER`` belongs to ``NAME`` where that has the adapter."""
         endpoint = self.endpoints.get(model)
         if endpoint is None and ":" in model:
-            endpoint = self.endpoints.get(model.partition(":")[0])
+            name, _, adapter = model.partition(":")
+            endpoint = self.endpoints.get(name)
+            if endpoint is not None and adapter not in endpoint.adapters:
+                return None
         return endpoint
 
     def nearest(self, model: str) -> str | None:
@@ -253,6 +263,7 @@ def _endpoint(entry: Mapping[str, Any], replicas: Mapping[str, Replica]) -> Endp
         max_concurrency=None if limit is None else int(limit),
         replicas=tuple(replica for replica in replicas.values() if replica.endpoint == entry["name"]),
         slack=_stickiness(entry.get("stickiness") or {}).slack,
+        adapters=tuple(str(name) for name in entry.get("adapters") or ()),
     )
 
 

@@ -69,8 +69,8 @@ def differences(base: TokenizerFacts, own: TokenizerFacts) -> list[str]:
             found.append(f"{role} token: id {now}, the catalog model's is {was}")
     found += [f"token {token}: {text}" for token, text in _renamed(base.named, own.named)]
     if base.template != own.template:
-        was, now = (f"SHA-256 {text[:12]}…" if text else "none" for text in (base.template, own.template))
-        found.append(f"chat template: {now}, the catalog model's is {was}")
+        shown = [f"SHA-256 {text[:12]}…" if text else "none" for text in (own.template, base.template)]
+        found.append(f"chat template: {shown[0]}, the catalog model's is {shown[1]}")
     return found
 
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from outrider.recipes import bound, capacity
-from outrider.recipes.bound import Bound
+from outrider.recipes import capacity
 from outrider.recipes.candidate import Pair
 from outrider.recipes.drafting import NONE, draft
 from outrider.recipes.fit import MIB, Fit, Load, Part, gpu_fit, weights_bytes
@@ -56,10 +55,8 @@ class Appraisal:
     reason: str = ""
 
 
-def appraise(
-    pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelFacts | None, drafters: Bound
-) -> Appraisal:
-    """Weigh a pair. ``facts`` are of the endpoint's own weights, where it names some; ``drafters`` were bound."""
+def appraise(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelFacts | None) -> Appraisal:
+    """Weigh a pair. ``facts`` are of the endpoint's own weights, where it names some."""
     recipe = pair.recipe
     known = facts if endpoint.weights and facts is not None else recipe.model.facts
     weights = known.file_bytes if endpoint.weights else weights_bytes(recipe, known)
@@ -67,7 +64,7 @@ def appraise(
     changed: dict[str, str] = {}
     slots = int(values.get("slots") or recipe.limits.max_concurrency)
     load = _load(endpoint, values, known, slots)
-    speculation = _speculation(endpoint, recipe, drafters)
+    speculation = _speculation(endpoint, recipe)
     fit = _fit(pair, endpoint, inventory, known, weights, load, values, speculation)
     if pair.device.kind == "gpu" and fit.missing and fit.parts and "context" not in endpoint.flags:
         fit, load = _shortened(pair, known, weights, load, values, speculation, changed, fit)
@@ -86,7 +83,7 @@ def appraise(
         workload=endpoint.workload.concurrency,
         known=curve.known,
     )
-    each = _each(endpoint)
+    each = requests_each(endpoint)
     at = target.concurrency if target else 1
     prediction = predicted(curve, min(each, at) if each else at, pair.device)
     found = Appraisal(pair, known, weights, values, changed, speculation, load, most, fit, curve, target, prediction)
@@ -125,25 +122,23 @@ def lacking(found: Appraisal, endpoint: Endpoint) -> str:
 def _load(endpoint: Endpoint, values: Mapping[str, Any], facts: ModelFacts, slots: int) -> Load:
     tokens = endpoint.workload.input_tokens + endpoint.workload.output_tokens
     context = int(values.get("context") or facts.context_length or tokens)
-    each = _each(endpoint)
+    each = requests_each(endpoint)
     return Load(requests=min(slots, each) if each else 1, tokens=min(tokens, context), context=context)
 
 
-def _each(endpoint: Endpoint) -> int | None:
+def requests_each(endpoint: Endpoint) -> int | None:
     """Requests in flight of each replica; None: the spec does not say."""
     if endpoint.workload.concurrency is None:
         return None
     return math.ceil(endpoint.workload.concurrency / max(1, endpoint.scaling.min_replicas))
 
 
-def _speculation(endpoint: Endpoint, recipe: Recipe, drafters: Bound) -> Speculation:
-    """The recipe's or the bound drafter's, unless it does not pay at this load or the endpoint turns it off."""
-    chosen, own = recipe.speculation, bound.bound_to(recipe, endpoint.weights, drafters)
-    if endpoint.drafter.source == "auto" and own is not None:
-        chosen = bound.speculation(own, recipe, concurrency=_each(endpoint))
+def _speculation(endpoint: Endpoint, recipe: Recipe) -> Speculation:
+    """What was laid into the recipe, unless it does not pay at this load or the endpoint turns it off."""
+    chosen = recipe.speculation
     if endpoint.drafter.source == "off" and chosen.method != "off":
         return Speculation(method="off", reason="set by you")
-    each, most = _each(endpoint), chosen.max_useful_concurrency
+    each, most = requests_each(endpoint), chosen.max_useful_concurrency
     if endpoint.drafter.source == "auto" and each and most and each > most and chosen.method != "off":
         reason = f"{chosen.method} pays up to {most} requests in flight, {each} are expected"
         return Speculation(method="off", reason=reason)

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from outrider.errors import InvalidInput, ObjectiveUnreachable, UnknownModel
 from outrider.recipes import shortfall
 from outrider.recipes.appraisal import Appraisal, appraise
-from outrider.recipes.bound import Bound
 from outrider.recipes.candidate import STANDING, Pair, devices_wanted, divides, nearest, pairs, unfit
 from outrider.recipes.capacity import seconds
 from outrider.recipes.fit import MIB
+from outrider.recipes.given import Given, lay
+from outrider.recipes.given import refusal as given_refusal
 from outrider.recipes.library import Catalog
 from outrider.recipes.plan import Considered, Decision, MemoryPlan, Part
+from outrider.recipes.reading import Files
 from outrider.recipes.schema import Recipe
 from outrider.recipes.setting import refusal, wrong_flags
 from outrider.recipes.synthesis import on_cpu, on_gpus
@@ -32,10 +34,11 @@ class Choice:
     chosen: Appraisal
     decision: Decision
     considered: tuple[Considered, ...]
+    given: Given
 
 
 def choose(
-    endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None, drafters: Bound
+    endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None, files: Files
 ) -> Choice:
     """The best pair for an endpoint.
 
@@ -44,6 +47,7 @@ def choose(
         InvalidInput: nothing that this machine and this endpoint allow, or nothing that fits.
         InvalidSpec: flags that no engine takes.
         ObjectiveUnreachable: what fits does not meet the objective.
+        RecipeUnfit: no recipe can take the weights, drafter or adapters that the endpoint brings.
     """
     recipes = [catalog.get(endpoint.recipe)] if endpoint.recipe else catalog.for_model(endpoint.model)
     usable, rejected = _usable(endpoint, inventory, recipes)
@@ -55,7 +59,11 @@ def choose(
         if recipes:
             raise _none_possible(endpoint, inventory, usable, rejected)
         raise _unknown(endpoint, catalog, facts, inventory)
-    weighed = [appraise(pair, endpoint, inventory, facts, drafters) for pair in found]
+    found, given, unfit = lay(found, endpoint, facts, files)
+    if not found:
+        raise given_refusal(unfit)
+    rejected |= {name: error.why or error.what for name, error in unfit.items()}
+    weighed = [appraise(pair, endpoint, inventory, facts) for pair in found]
     fitting = sorted(_nearest([one for one in weighed if one.stage is None]), key=lambda one: _order(one, endpoint))
     failing = _nearest([one for one in weighed if one.stage is not None])
     if not fitting:
@@ -66,9 +74,11 @@ def choose(
     shown = {one.pair.recipe.id for one in (*fitting, *failing)}
     rejected |= {pair.recipe.id: _FARTHER for pair in found if pair.recipe.id not in shown}
     lines += tuple(f"{name}: {reason}" for name, reason in rejected.items())
-    reason = _reason(first, endpoint, estimated=not recipes or first.pair.recipe not in recipes)
+    estimated = first.pair.recipe.id not in {recipe.id for recipe in recipes}
+    reason = _reason(first, endpoint, estimated=estimated)
     decision = Decision(choice="recipe", value=first.pair.recipe.id, reason=reason, rejected=lines)
-    return Choice(first, decision, _considered(first, reason, behind, passed, failing))
+    considered = _considered(first, reason, behind, passed, failing)
+    return Choice(first, decision, considered, given[first.pair.recipe.id])
 
 
 def _nearest(ones: Sequence[Appraisal]) -> list[Appraisal]:

@@ -18,7 +18,8 @@ class Line:
 
     Attributes:
         text: plain, without markup.
-        kind: what it is, which decides its colour: ``title``, ``choice``, ``reason``, ``rejected`` or ``ignored``.
+        kind: what it is, which decides its colour: ``title``, ``choice``, ``reason``,
+            ``rejected``, ``note`` or ``ignored``.
         under: what hangs under it.
     """
 
@@ -40,6 +41,7 @@ def explain(plan: Plan, *, everything: bool = False) -> Line:
         if decision.choice.startswith("flag "):
             continue  # shown with its flag below
         under = [Line(decision.reason, "reason"), *(Line(f"rejected {text}", "rejected") for text in decision.rejected)]
+        under += [Line(note, "note") for note in decision.notes]
         if decision.choice == "recipe":
             under += _provenance(plan)
         branches.append(Line(f"{decision.choice}: {decision.value}", "choice", tuple(under)))

@@ -24,6 +24,8 @@ class Decision(SpecModel):
     value: str
     reason: str
     rejected: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What else the owner should know of it, a line each: differences, warnings."""
 
 
 class Ignored(SpecModel):
@@ -99,6 +101,21 @@ class WeightsPlan(SpecModel):
     bytes: int | None
 
 
+class AdapterPlan(SpecModel):
+    """One LoRA adapter."""
+
+    name: str
+    """Behind the colon of a request's ``model``."""
+    source: str
+    """Where its directory comes from."""
+    sha256: Sha256 | None
+    """Of the directory. None: it is not on the machine that planned, so it is not pinned."""
+    rank: int | None
+    """The largest of its modules; None likewise."""
+    reason: str
+    """What was found in its files."""
+
+
 class ServerPlan(SpecModel):
     """The arguments of ``@app.server``; None or a default is not written into ``serve.py``. Units as there."""
 
@@ -142,6 +159,8 @@ class Plan(SpecModel):
     """Requests that must have worked once before users' requests come."""
     speculation: Speculation
     """Which drafter, and why."""
+    adapters: tuple[AdapterPlan, ...] = ()
+    """LoRA adapters that it has beside the model itself."""
     prefill_rate: float | None = None
     """Prompt tokens a second that a replica reads: what routing weighs a cached prefix with. None: not measured."""
     hardware: str = ""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from outrider.engines.warmup import default_payloads, generation_payloads
-from outrider.errors import InvalidInput
 from outrider.recipes.appraisal import Appraisal
-from outrider.recipes.bound import Bound
 from outrider.recipes.candidate import obstacles
 from outrider.recipes.capacity import prefill_rate
 from outrider.recipes.choice import choose, memory_plan
 from outrider.recipes.fit import MIB, describe
+from outrider.recipes.given import Given
 from outrider.recipes.ignoring import ignored
 from outrider.recipes.library import Catalog
 from outrider.recipes.plan import Decision, Flag, Plan, ServerPlan, WeightsPlan
+from outrider.recipes.reading import NONE, Files
 from outrider.recipes.schema import EngineEnvironment, Recipe, Speculation
 from outrider.recipes.weights import weights_of
 from outrider.spec.endpoint import Endpoint
@@ -23,31 +23,28 @@ from outrider.spec.inventory import Inventory
 
 
 def plan(
-    endpoint: Endpoint,
-    inventory: Inventory,
-    catalog: Catalog,
-    facts: ModelFacts | None = None,
-    drafters: Bound | None = None,
+    endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None = None, files: Files = NONE
 ) -> Plan:
     """Plan an endpoint.
 
     Args:
         facts: read from the endpoint's own weights, where it names a file; with them a model without a recipe can
             be planned too, marked ``estimated``.
-        drafters: those that were bound to targets; ``drafter: auto`` looks for one here.
+        files: what else was read of the files that the endpoint names.
 
     Raises:
         UnknownModel: no recipe and no facts. RecipeNotFound: no recipe of the id that the endpoint names.
         InvalidInput: nothing fits; says what is missing and the smallest change that fits.
         ObjectiveUnreachable: what fits does not meet the objective; says the best that can be had.
         InvalidSpec: flags that the engine does not have or that cannot have such values.
+        RecipeUnfit: weights, drafter or adapters of the endpoint's own that no recipe can serve.
     """
-    choice = choose(endpoint, inventory, catalog, facts, drafters or {})
+    choice = choose(endpoint, inventory, catalog, facts, files)
     found, recipe, device = choice.chosen, choice.chosen.pair.recipe, choice.chosen.pair.device
     flags, flag_decisions = _flags(endpoint, found)
     values = {flag.name: flag.value for flag in flags}
-    weights, weights_decision = _weights(endpoint, recipe, facts)
-    speculation, drafting = _speculation(endpoint, found)
+    weights, weights_decision = _weights(endpoint, recipe, facts, choice.given)
+    speculation, drafting = _speculation(endpoint, found, catalog, choice.given)
     return Plan(
         endpoint=endpoint.label,
         model=recipe.model.id,
@@ -63,6 +60,7 @@ def plan(
         server=_server(endpoint, found),
         warm_up=recipe.warm_up or _warm_up(recipe, values),
         speculation=speculation,
+        adapters=choice.given.adapters,
         prefill_rate=prefill_rate(recipe),
         hardware=str(device),
         obstacles=obstacles(device, inventory),
@@ -78,6 +76,7 @@ def plan(
             *flag_decisions,
             *_sizes(endpoint, found),
             drafting,
+            *_adapters(choice.given),
         ),
         ignored=ignored(endpoint, inventory, found),
     )
@@ -134,12 +133,15 @@ def _engine(endpoint: Endpoint, recipe: Recipe, inventory: Inventory) -> Decisio
     return Decision(choice="engine", value=f"{name} {wanted}", reason=reason)
 
 
-def _weights(endpoint: Endpoint, recipe: Recipe, facts: ModelFacts | None) -> tuple[WeightsPlan, Decision]:
+def _weights(endpoint: Endpoint, recipe: Recipe, facts: ModelFacts | None, laid: Given) -> tuple[WeightsPlan, Decision]:
     if endpoint.weights:
         given = WeightsPlan(sources=(endpoint.weights,), sha256=None, bytes=facts.file_bytes if facts else None)
         rejected = tuple(f"{s.reference}: the recipe's" for s in recipe.weights if s.reference != endpoint.weights)
         reason = "given by you; not pinned by a digest"
-        return given, Decision(choice="weights", value=endpoint.weights, reason=reason, rejected=rejected)
+        if facts is None:
+            reason += "; not compared with the catalog model: they are not on this machine yet"
+        notes = laid.weights or ()
+        return given, Decision(choice="weights", value=endpoint.weights, reason=reason, rejected=rejected, notes=notes)
     chosen = weights_of(recipe)
     same, sha256 = chosen.sources, chosen.sha256
     others = tuple(f"{s.reference}: not known to be the same file" for s in recipe.weights if s.sha256 != sha256)
@@ -214,17 +216,18 @@ def _server(endpoint: Endpoint, found: Appraisal) -> ServerPlan:
     )
 
 
-def _speculation(endpoint: Endpoint, found: Appraisal) -> tuple[Speculation, Decision]:
-    wanted, recipe, chosen = endpoint.drafter.source, found.pair.recipe, found.speculation
-    if wanted not in ("auto", "off"):
-        raise InvalidInput(
-            f"{recipe.id} cannot use the drafter {wanted!r}",
-            why=recipe.speculation.reason,
-            remedy="Leave drafter out, or say: off",
-        )
-    method = recipe.speculation.method
-    rejected = () if chosen.method == method else (f"{method}: the recipe's",)
-    reason = "set by you" if wanted == "off" else chosen.reason
-    if wanted == "off":
-        chosen = Speculation(method="off", reason="set by you")
-    return chosen, Decision(choice="drafter", value=chosen.method, reason=reason, rejected=rejected)
+def _speculation(endpoint: Endpoint, found: Appraisal, catalog: Catalog, given: Given) -> tuple[Speculation, Decision]:
+    chosen, offered = found.speculation, _offered(found, catalog)
+    rejected = () if chosen.method == offered.method else (f"{offered.method}: the recipe's",)
+    value = chosen.method if chosen.drafter in (None, offered.drafter) else f"{chosen.method} {chosen.drafter}"
+    return chosen, Decision(choice="drafter", value=value, reason=chosen.reason, rejected=rejected, notes=given.drafter)
+
+
+def _offered(found: Appraisal, catalog: Catalog) -> Speculation:
+    """The recipe's own, before anything of the endpoint's was laid into it."""
+    recipe = found.pair.recipe
+    return next((own.speculation for own in catalog.all() if own.id == recipe.id), recipe.speculation)
+
+
+def _adapters(given: Given) -> list[Decision]:
+    return [Decision(choice=f"adapter {one.name}", value=one.source, reason=one.reason) for one in given.adapters]

@@ -85,8 +85,9 @@ def outcome(plan: Mapping[str, Any]) -> dict[str, Any]:
     parts = {field: plan.get(field) for field in ("recipe", "recipe_version", "engine", "engine_version")}
     flags = {flag["name"]: flag["value"] for flag in plan.get("flags", ())}
     drafter = (plan.get("speculation") or {}).get("method")
+    adapters = {one["name"]: {"source": one["source"], "sha256": one["sha256"]} for one in plan.get("adapters", ())}
     rest = {field: plan.get(field) for field in ("environment", "weights", "server")}
-    return {**parts, "drafter": drafter, "flags": flags, **rest}
+    return {**parts, "drafter": drafter, "adapters": adapters, "flags": flags, **rest}
 
 
 def _diff(name: str, standing: Standing | None, source: str) -> str:

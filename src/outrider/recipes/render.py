@@ -33,6 +33,7 @@ def render(plan: Plan, *, version: str) -> str:
         "import outrider",
         f"# What clients send as `model`.\nNAME = {literal(plan.endpoint, prefix=7, suffix=0)}",
         _weights(plan),
+        *_adapters(plan),
         *_environment(plan),
         _warm_up(plan),
         _engine(plan),
@@ -78,6 +79,19 @@ def _weights(plan: Plan) -> str:
     return "\n".join([*lines, ")"])
 
 
+def _adapters(plan: Plan) -> list[str]:
+    """The adapters by name, each with what was found in its files; nothing where there are none."""
+    if not plan.adapters:
+        return []
+    lines = [*_comment("LoRA adapters: clients send NAME:ADAPTER as `model`.", ""), "ADAPTERS = {"]
+    for one in plan.adapters:
+        lines += [*_comment(one.reason, "    "), f"    {literal(one.name)}: outrider.Adapter("]
+        lines += [f"        {literal(one.source)},", "        base=WEIGHTS,"]
+        lines += [f"        sha256={literal(one.sha256)},"] if one.sha256 else []
+        lines.append("    ),")
+    return ["\n".join([*lines, "}"])]
+
+
 def _environment(plan: Plan) -> list[str]:
     environment = plan.environment
     arguments = {
@@ -108,6 +122,8 @@ def _engine(plan: Plan) -> str:
             continue
         lines += [*_comment(flag.reason, "    "), _argument(flag.name, flag.value)]
     lines += _speculation(plan.speculation)
+    if plan.adapters:
+        lines.append("    adapters=ADAPTERS,")
     lines.append("    warm_up=WARM_UP,")
     if extra:
         lines.append("    extra={")
@@ -129,7 +145,15 @@ def _speculation(chosen: Speculation) -> list[str]:
     if chosen.tokens:
         lines.append(f"        tokens={chosen.tokens},")
     if chosen.drafter:
-        lines.append(f"        drafter=outrider.Weights({literal(chosen.drafter)}),")
+        lines += [
+            "        # Held against the target before the engine starts.",
+            "        drafter=outrider.DraftWeights(",
+            f"            {literal(chosen.drafter)},",
+            "            target=WEIGHTS,",
+            f"            method={literal(chosen.method)},",
+            *([f"            tokens={chosen.tokens},"] if chosen.tokens else []),
+            "        ),",
+        ]
         lines.append(f"        quantization={literal(chosen.quantization or 'none')},")
     return [*lines, "    ),"]
 

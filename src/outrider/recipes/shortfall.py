@@ -110,7 +110,7 @@ def _fitting(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> Iterat
     for kind in gpus():
         for count in counts(_MOST):
             device = of_kind(kind, kind.name, count, memory=kind.memory_bytes, here=False)
-            found = appraise(Pair(recipe, device, made_for(recipe, device)), free, inventory, None, {})
+            found = appraise(Pair(recipe, device, made_for(recipe, device)), free, inventory, None)
             if not found.fit.missing:
                 yield found
                 break

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from outrider.errors import InvalidName, InvalidSpec, Problem
 from outrider.spec.base import SpecModel
 from outrider.spec.documents import read_documents
 from outrider.spec.drafter import Drafter
-from outrider.spec.names import LABEL, check_name, name_for_model, nearest_name
+from outrider.spec.names import ADAPTER, LABEL, check_name, name_for_model, nearest_name
 from outrider.spec.objective import Objective
 from outrider.spec.problems import problems
 from outrider.spec.regions import Regions
@@ -23,6 +23,19 @@ from outrider.spec.workload import Workload
 
 _ONE_LINE = r"^(\S(.*\S)?)?$"
 _REMEDY = "Nothing was changed; correct it."
+_MOST_ADAPTERS = 64
+
+
+def _adapter(value: str) -> str:
+    if not (re.fullmatch(r"(hf|path):\S.*", value) and value.isprintable()) or "#" in value:
+        raise ValueError("a directory: hf:org/name@revision or path:/directory")
+    return value
+
+
+AdapterReference = Annotated[
+    str, AfterValidator(_adapter), Field(max_length=500, json_schema_extra={"pattern": r"^(hf|path):[^#]*\S$"})
+]
+"""Where an adapter's directory comes from."""
 
 
 class Endpoint(SpecModel):
@@ -48,6 +61,13 @@ class Endpoint(SpecModel):
     """Which draft model; a bare string will do."""
     weights: str | None = Field(default=None, json_schema_extra={"pattern": r"^(hf|path|package):(.*\S)$"})
     """Other weights for the model's recipe: ``hf:…``, ``path:…``, ``package:…``. None: the recipe's own sources."""
+    adapters: dict[str, AdapterReference] = Field(
+        default_factory=dict,
+        max_length=_MOST_ADAPTERS,
+        json_schema_extra={"propertyNames": {"pattern": f"^{ADAPTER}$"}},
+    )
+    """LoRA adapters on the model, by name: ``hf:…`` or ``path:…``. Clients send ``NAME:ADAPTER`` as ``model``. Left
+    out: none."""
     engine: Literal["sglang", "vllm", "llamacpp"] | None = None
     """Which engine. None: the planner's choice."""
     recipe: str | None = Field(default=None, json_schema_extra={"pattern": _ONE_LINE})
@@ -73,6 +93,14 @@ class Endpoint(SpecModel):
     def _reference(cls, value: str | None) -> str | None:
         if value is not None and not re.match(r"(hf|path|package):.", value):
             raise ValueError("a reference: hf:org/name@revision#file, path:/file or package:name==version#file")
+        return value
+
+    @field_validator("adapters")
+    @classmethod
+    def _named(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if not re.fullmatch(ADAPTER, name):
+                raise ValueError(f"{name[:80]!r} is no adapter's name: letters, digits, dots, hyphens, at most 64")
         return value
 
     @field_validator("name")

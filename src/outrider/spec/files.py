@@ -140,6 +140,10 @@ def _anchored(data: dict[str, Any], directory: Path) -> dict[str, Any]:
             made[field] = _absolute(value, directory)
         elif field == "drafter" and isinstance(value, dict) and isinstance(value.get("source"), str):
             made[field] = {**value, "source": _absolute(value["source"], directory)}
+    if isinstance(adapters := made.get("adapters"), dict):
+        made["adapters"] = {
+            name: _absolute(value, directory) if isinstance(value, str) else value for name, value in adapters.items()
+        }
     return made
 
 

@@ -1,4 +1,7 @@
-"""Endpoint names: DNS labels (RFC 1123) of at most 40 characters, since they become parts of host names and paths."""
+"""Endpoint names: DNS labels (RFC 1123) of at most 40 characters, since they become parts of host names and paths.
+
+An adapter is named after its endpoint and a colon: ``support-chat:polite``.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from outrider.errors import InvalidName
 LONGEST = 40
 LABEL = r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?"
 """A whole name, as a regular expression."""
+ADAPTER = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+"""An adapter's name, likewise: what stands behind the colon of a request's ``model``."""
 
 
 def check_name(name: str) -> str:

@@ -1,0 +1,74 @@
+"""Which versions of which engine load which kind of drafter. The data is ``drafters.yaml`` beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from outrider.engines.flags import ordered
+
+SETTABLE = ("sglang", "vllm", "llamacpp")
+"""Engines whose classes here take a drafter."""
+_TITLES = {"sglang": "SGLang", "vllm": "vLLM", "llamacpp": "llama.cpp"}
+_FILE = Path(__file__).with_name("drafters.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """An engine that loads a kind of drafter: since which version, and where that was seen."""
+
+    engine: str
+    since: str
+    source: str
+
+    def __str__(self) -> str:
+        """For people: ``vLLM 0.32.0``."""
+        return f"{_TITLES[self.engine]} {self.since}"
+
+
+def loaders(kind: str) -> tuple[Loader, ...]:
+    """Every engine that loads a kind; none for a kind that is not known."""
+    return _known().get(kind, ())
+
+
+def complaint(kind: str, engine: str, version: str) -> str | None:
+    """Why an engine of this version cannot be given such a drafter; None: it can.
+
+    Args:
+        version: ``any``: not looked at.
+    """
+    found = loaders(kind)
+    others = ", ".join(f"{loader} and later" for loader in found if loader.engine in SETTABLE) or "no engine here"
+    mine = next((loader for loader in found if loader.engine == engine), None)
+    if engine not in SETTABLE:
+        itself = f"{_TITLES[engine]} itself does since {mine.since}, but " if mine else ""
+        return f"{itself}Outrider's class for {_TITLES[engine]} sets no drafter; {kind} drafters are loaded by {others}"
+    if mine is None:
+        return f"{_TITLES[engine]} was not seen to load {kind} drafters; they are loaded by {others}"
+    if version != "any" and ordered(version) < ordered(mine.since):
+        return f"{_TITLES[engine]} {version} was not seen to load {kind} drafters; they are loaded by {others}"
+    return None
+
+
+def advice(engine: str, *, mixed_windows: bool) -> str | None:
+    """What an engine needs for a drafter of this shape; None: nothing.
+
+    Args:
+        mixed_windows: some of its layers slide, others see everything.
+    """
+    if engine == "vllm" and mixed_windows:
+        return "layers of both kinds need vLLM's second model runner: VLLM_USE_V2_MODEL_RUNNER=1 in its environment"
+    return None
+
+
+@cache
+def _known() -> Mapping[str, tuple[Loader, ...]]:
+    read = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    return {
+        kind: tuple(Loader(engine, str(said["since"]), said["source"]) for engine, said in engines.items())
+        for kind, engines in read.items()
+    }

@@ -1,0 +1,116 @@
+"""Weights that are held against a model before they are used: ``Adapter`` and ``DraftWeights`` of a ``serve.py``.
+
+A runner prepares them in its stage ``preparing``, so that what does not fit is refused before an engine starts, also
+where the files came from the hub and nobody could look at them earlier.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from outrider.app.server import Progress, Report
+from outrider.errors import DrafterUnfit
+from outrider.models import adapter, drafter, drafter_check
+from outrider.models.drafter_check import Finding, Target
+from outrider.models.facts import read_facts
+from outrider.models.tokenizer import read_tokenizer
+from outrider.models.weights import Weights
+
+
+class Adapter(Weights):
+    """A LoRA adapter: a directory with ``adapter_config.json`` and safetensors, as PEFT saves it.
+
+    Args:
+        sources: references, tried in order.
+        base: the weights that it changes.
+        sha256: digest of the directory (see :mod:`outrider.models.digests`). None: not pinned.
+    """
+
+    def __init__(self, *sources: str, base: Weights, sha256: str | None = None) -> None:
+        super().__init__(*sources, sha256=sha256)
+        self.base = base
+        self.rank = 0
+
+    def prepare(self, report: Report) -> Path:
+        """Present and checked against the base; its directory.
+
+        Raises:
+            AdapterUnfit: rank, modules, layers or shapes are not the base's. Further what Weights.prepare raises.
+        """
+        path = super().prepare(report)
+        report(Progress(f"checking the adapter {path.name}"))
+        facts = adapter.read_adapter(path)
+        adapter.refuse(facts, path.name, read_facts(self.base.prepare(_quiet)))
+        self.rank = facts.rank
+        return path
+
+
+class DraftWeights(Weights):
+    """A drafter's weights.
+
+    Args:
+        sources: references, tried in order.
+        target: the weights that it drafts for.
+        method: as the engine is told; the files must be of that kind.
+        tokens: drafted a step. None: not known here.
+        sha256: digest. None: not pinned.
+    """
+
+    def __init__(
+        self, *sources: str, target: Weights, method: str, tokens: int | None = None, sha256: str | None = None
+    ) -> None:
+        super().__init__(*sources, sha256=sha256)
+        self.target = target
+        self.method = method
+        self.tokens = tokens
+
+    def prepare(self, report: Report) -> Path:
+        """Present and checked against the target; its file or directory.
+
+        Raises:
+            DrafterUnfit: it cannot draft for this target. Further what Weights.prepare raises.
+        """
+        path = super().prepare(report)
+        report(Progress(f"checking the drafter {path.name}"))
+        against = self.target.prepare(_quiet)
+        target = Target(read_facts(against), read_tokenizer(against))
+        for finding in refuse(drafter.read_drafter(path), self.sources[0], target, self.method, self.tokens):
+            report(Progress(f"drafter: {finding.what}"))
+        return path
+
+
+def refuse(
+    facts: drafter.DrafterFacts, name: str, target: Target, method: str | None, tokens: int | None
+) -> list[Finding]:
+    """The warnings; raises DrafterUnfit where there is a refusal, with every finding.
+
+    Args:
+        method: that the engine is told; None: whatever the files are.
+    """
+    findings = drafter_check.check(facts, target, tokens=tokens)
+    if method is not None and facts.method != method:
+        what = f"its files are of the kind {facts.method}, it is served as {method}"
+        findings.insert(0, Finding("method", "refuse", what, f"Serve it as {facts.method}.", facts.source))
+    refused = drafter_check.refusals(findings)
+    if refused:
+        raise DrafterUnfit(
+            f"The drafter {name} does not fit {target.facts.source}",
+            why="; ".join(finding.what for finding in refused),
+            remedy=refused[0].remedy,
+            details={"findings": [_row(finding) for finding in findings]},
+        )
+    return findings
+
+
+def _row(finding: Finding) -> dict[str, str]:
+    return {
+        "field": finding.field,
+        "severity": finding.severity,
+        "what": finding.what,
+        "remedy": finding.remedy,
+        "source": finding.source,
+    }
+
+
+def _quiet(progress: Progress) -> None:
+    """The base was reported when it was prepared itself."""
