@@ -11,8 +11,6 @@ import yaml
 
 from outrider.engines.flags import ordered
 
-SETTABLE = ("sglang", "vllm", "llamacpp")
-"""Engines whose classes here take a drafter."""
 _TITLES = {"sglang": "SGLang", "vllm": "vLLM", "llamacpp": "llama.cpp"}
 _FILE = Path(__file__).with_name("drafters.yaml")
 
@@ -42,11 +40,8 @@ def complaint(kind: str, engine: str, version: str) -> str | None:
         version: ``any``: not looked at.
     """
     found = loaders(kind)
-    others = ", ".join(f"{loader} and later" for loader in found if loader.engine in SETTABLE) or "no engine here"
+    others = ", ".join(f"{loader} and later" for loader in found) or "no engine here"
     mine = next((loader for loader in found if loader.engine == engine), None)
-    if engine not in SETTABLE:
-        itself = f"{_TITLES[engine]} itself does since {mine.since}, but " if mine else ""
-        return f"{itself}Outrider's class for {_TITLES[engine]} sets no drafter; {kind} drafters are loaded by {others}"
     if mine is None:
         return f"{_TITLES[engine]} was not seen to load {kind} drafters; they are loaded by {others}"
     if version != "any" and ordered(version) < ordered(mine.since):
