@@ -100,7 +100,7 @@ class Target:
         if path.suffix == ".gguf":
             where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
         try:
-            model = AutoModelForCausalLM.from_pretrained(**where, dtype=dtype)
+            model: Any = AutoModelForCausalLM.from_pretrained(**where, dtype=dtype)
             tokenizer = AutoTokenizer.from_pretrained(**where)
         except (OSError, ValueError, ImportError) as error:
             raise WeightsUnavailable(f"No target can be loaded from {reference}", why=str(error)) from None
