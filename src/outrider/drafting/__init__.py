@@ -1,1 +1,1 @@
-"""Makes drafters: models, data, training, evaluation, export, registry."""
+"""Makes drafters: block-diffusion draft models (DFlash, DFlash 2) that speculate for a target."""

@@ -13,8 +13,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from outrider.drafting.layout import Layout, check_shapes, read_layout, read_weights, refuse_existing
-from outrider.errors import DrafterUnfit, InvalidInput
+from outrider.drafting import checkpoint
+from outrider.drafting.config import SLIDING, DraftConfig
+from outrider.drafting.exporting import refuse_existing
+from outrider.errors import DrafterUnfit, InvalidDrafter, InvalidInput
 from outrider.models.gguf import read_header
 
 QUANTISATIONS = ("F16", "Q8_0")
@@ -48,6 +50,10 @@ _LAYER = {
     "mlp_conv.kernel_projection.weight": "ffn_conv_proj.weight",
 }
 """z-lab's names → llama.cpp's; those of a layer stand behind ``layers.i.`` and ``blk.i.``."""
+_LATTICE = "llama.cpp holds a selector's candidates in one row of the drafter, which is too narrow for them"
+
+Value = int | float | bool | list[int] | list[bool]
+"""What llama.cpp is told under one key."""
 
 
 def export_gguf(
@@ -68,24 +74,25 @@ def export_gguf(
         report: called with tensors written and all of them.
 
     Raises:
-        InvalidInput: an unknown quantisation. WeightsUnreadable: a file is damaged or missing.
-        DrafterUnfit: its tensors are not its config's, the target's vocabulary or width is another, its rotary
-            embedding is scaled, or ``target`` exists.
+        InvalidInput: an unknown quantisation. WeightsUnreadable: the target's file is damaged or missing.
+        InvalidDrafter: the drafter's files are not whole, or ask for what llama.cpp does not have.
+        DrafterUnfit: the target's vocabulary or width is another, or ``target`` exists.
     """
     if quantisation not in QUANTISATIONS:
         raise InvalidInput(
             f"There is no quantisation {quantisation!r} of drafters", remedy=f"Say one of {', '.join(QUANTISATIONS)}."
         )
     refuse_existing(target)
-    layout = read_layout(source)
-    _refuse_unfit(layout, target_model)
-    tensors = read_weights(source, layout)
+    config = DraftConfig.read(source)
+    _refuse_unfit(config, target_model)
+    weights = checkpoint.load(source).state_dict()
     partial = target.with_name(f"{target.name}.partial")
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        _write(partial, layout, tensors, target_model, quantisation, report, name=source.name)
+        _write(partial, config, weights, target_model, quantisation, report, name=source.name)
         found = {tensor.name: tuple(reversed(tensor.shape)) for tensor in read_header(partial).tensors}
-        check_shapes(found, {gguf_name(name): shape for name, shape in layout.shapes.items()}, where=str(target))
+        if found != {gguf_name(name): shape for name, shape in checkpoint.shapes(config).items()}:
+            raise InvalidDrafter(f"{target.name} was not written whole", remedy="Export it again.")
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
@@ -100,61 +107,70 @@ def gguf_name(name: str) -> str:
     return f"blk.{index}.{_LAYER[part]}"
 
 
-def metadata(layout: Layout) -> Mapping[str, int | float | bool | list[int] | list[bool]]:
+def metadata(config: DraftConfig) -> Mapping[str, Value]:
     """What llama.cpp is told beside the tokenizer: keys without the architecture, and values."""
-    config = layout.config
-    told: dict[str, int | float | bool | list[int] | list[bool]] = {
-        "block_count": layout.layers,
-        "context_length": int(config["max_position_embeddings"]),
-        "embedding_length": layout.hidden,
-        "feed_forward_length": layout.ffn,
-        "attention.head_count": layout.heads,
-        "attention.head_count_kv": layout.kv_heads,
-        "attention.key_length": layout.head_dim,
-        "attention.value_length": layout.head_dim,
-        "attention.layer_norm_rms_epsilon": float(config["rms_norm_eps"]),
-        "rope.freq_base": _rope_theta(config),
-        "rope.dimension_count": layout.head_dim,
-        "block_size": layout.block_size,
+    told: dict[str, Value] = {
+        "block_count": config.num_hidden_layers,
+        "context_length": config.max_position_embeddings,
+        "embedding_length": config.hidden_size,
+        "feed_forward_length": config.intermediate_size,
+        "attention.head_count": config.num_attention_heads,
+        "attention.head_count_kv": config.num_key_value_heads,
+        "attention.key_length": config.head_dim,
+        "attention.value_length": config.head_dim,
+        "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
+        "rope.freq_base": config.rope_theta,
+        "rope.dimension_count": config.head_dim,
+        "block_size": config.block_size,
         # llama.cpp names the layer that reads the state, z-lab the one whose output it is.
-        "target_layers": [layer + 1 for layer in layout.taps],
+        "target_layers": [layer + 1 for layer in config.target_layer_ids],
         # Absent it would mean true: the anchor's slot would be taken for a draft.
         "sample_from_anchor": False,
     }
-    kinds = config.get("layer_types") or []
-    if "sliding_attention" in kinds:
-        told["attention.sliding_window"] = int(config["sliding_window"])
-        told["attention.sliding_window_pattern"] = [kind == "sliding_attention" for kind in kinds]
-    if layout.second:
+    if SLIDING in config.layer_types:
+        told["attention.sliding_window"] = int(config.sliding_window or 0)
+        told["attention.sliding_window_pattern"] = [kind == SLIDING for kind in config.layer_types]
+    if config.output_multiplier != 1.0:
+        told["logit_scale"] = config.output_multiplier
+    if config.final_logit_softcapping is not None:
+        told["final_logit_softcapping"] = config.final_logit_softcapping
+    if config.is_dflash2:
         told |= {
-            "conv_kernel_size": layout.taps_of_convolution,
-            "conv_group_size": layout.group,
-            "selector_rank": layout.rank,
-            "selector_top_k": layout.candidates,
+            "conv_kernel_size": int(config.conv_kernel_size or 0),
+            "conv_group_size": int(config.conv_group_size or 0),
+            "selector_rank": int(config.selector_rank or 0),
+            "selector_top_k": int(config.selector_top_k or 0),
         }
     return told
 
 
-def _refuse_unfit(layout: Layout, target_model: Path) -> None:
-    header = read_header(target_model)
-    known = header.metadata
+def _refuse_unfit(config: DraftConfig, target_model: Path) -> None:
+    known = read_header(target_model).metadata
     width = known.get(f"{known.get('general.architecture')}.embedding_length")
     words = known.get("tokenizer.ggml.tokens")
-    rope = layout.config.get("rope_scaling") or layout.config.get("rope_parameters") or {}
-    scaled = rope.get("rope_type", rope.get("type", "default")) != "default"
     for wrong, why in (
-        (width != layout.hidden, f"it reads states of {layout.hidden} numbers, the target's have {width}"),
-        (words != layout.vocab, f"it counts on {layout.vocab:,} tokens, the target has {words:,}" if words else ""),
-        (scaled, "its rotary embedding is scaled, which is not exported to GGUF"),
+        (width != config.hidden_size, f"it reads states of {config.hidden_size} numbers, the target's have {width}"),
+        (words is None, "the target's file has no tokenizer"),
+        (words != config.vocab_size, f"it counts on {config.vocab_size} tokens, the target has {words}"),
     ):
         if wrong:
-            raise DrafterUnfit(f"The drafter does not fit {target_model.name}", why=why or "it has no tokenizer")
+            raise DrafterUnfit(f"The drafter does not fit {target_model.name}", why=why)
+    most = config.selector_top_k or 0
+    for wrong, why in (
+        (config.rope_scaling is not None, "its rotary embedding is scaled, which is not written here"),
+        (config.attention_bias, "its attention has biases"),
+        (config.input_embedding_scale != 1.0, "it scales the embeddings that it reads"),
+        (any(config.causal(layer) for layer in range(config.num_hidden_layers)), "its layers are causal in a block"),
+        (config.hidden_size < most * (most + 1), _LATTICE),
+    ):
+        if wrong:
+            raise InvalidDrafter("The drafter has no GGUF form", why=why, remedy="Serve it with vLLM or SGLang.")
 
 
 def _write(
     path: Path,
-    layout: Layout,
-    tensors: Mapping[str, Any],
+    config: DraftConfig,
+    weights: Mapping[str, Any],
     target_model: Path,
     quantisation: str,
     report: Callable[[int, int], None],
@@ -167,23 +183,22 @@ def _write(
     writer.add_name(name)
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16 if quantisation == "F16" else gguf.LlamaFileType.MOSTLY_Q8_0)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
-    for key, value in metadata(layout).items():
+    for key, value in metadata(config).items():
         _add(writer, f"{_ARCHITECTURE}.{key}", value)
     _copy_tokenizer(writer, target_model)
-    writer.add_uint32("tokenizer.ggml.mask_token_id", layout.mask_token_id)
-    for done, (tensor_name, tensor) in enumerate(tensors.items(), 1):
+    writer.add_uint32("tokenizer.ggml.mask_token_id", config.mask_token_id)
+    for done, (tensor_name, tensor) in enumerate(weights.items(), 1):
         values = tensor.float().numpy()
         kind = _type(tensor_name, values.shape, quantisation)
-        data = gguf.quants.quantize(values, kind)
-        writer.add_tensor(gguf_name(tensor_name), data, raw_dtype=kind)
-        report(done, len(tensors))
+        writer.add_tensor(gguf_name(tensor_name), gguf.quants.quantize(values, kind), raw_dtype=kind)
+        report(done, len(weights))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
 
-def _add(writer: Any, key: str, value: int | float | bool | list[int] | list[bool]) -> None:
+def _add(writer: Any, key: str, value: Value) -> None:
     if isinstance(value, bool):
         writer.add_bool(key, value)
     elif isinstance(value, int):
@@ -216,8 +231,3 @@ def _type(name: str, shape: tuple[int, ...], quantisation: str) -> Any:
     if quantisation == "Q8_0" and shape[-1] % _BLOCK == 0:
         return GGMLQuantizationType.Q8_0
     return GGMLQuantizationType.F16
-
-
-def _rope_theta(config: Mapping[str, Any]) -> float:
-    inner = config.get("rope_parameters") or {}
-    return float(config.get("rope_theta") or inner["rope_theta"])
