@@ -8,8 +8,8 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from outrider.control.endpoints import EndpointService
-from outrider.drafting.registry import Registry, Use, shown
+from outrider.control.drafters import DrafterService, Used
+from outrider.drafting.registry import shown
 from outrider.errors import InvalidInput
 from outrider.store.drafters import DrafterRecord
 
@@ -32,15 +32,16 @@ class Binding(BaseModel):
     target: str | None = None
 
 
-def router(registry: Registry, service: EndpointService) -> APIRouter:
+def router(service: DrafterService) -> APIRouter:
     """The routes."""
+    registry = service.registry
     routes = APIRouter(tags=["drafters"])
 
     @routes.get("/drafters")
     def list_drafters() -> dict[str, Any]:
         """All drafters, oldest first, and the targets of each."""
         targets = registry.targets()
-        return {"items": [_view(record, targets) for record in registry.list()]}
+        return {"items": [_view(record, targets) for record in registry.all()]}
 
     @routes.post("/drafters", status_code=201)
     def add_drafter(new: NewDrafter) -> dict[str, Any]:
@@ -64,15 +65,22 @@ def router(registry: Registry, service: EndpointService) -> APIRouter:
         if (binding.endpoint is None) == (binding.target is None):
             raise InvalidInput("A drafter is used for an endpoint or for a target", remedy="Give one of the two.")
         if binding.endpoint is not None:
-            return _used(service.use_drafter(name, endpoint=binding.endpoint), registry)
-        return _used(service.use_drafter(name, target=str(binding.target)), registry)
+            return _used(service.use_for_endpoint(name, binding.endpoint))
+        return _used(service.use_for_target(name, str(binding.target)))
 
     return routes
 
 
-def _used(use: Use, registry: Registry) -> dict[str, Any]:
-    view = _view(use.record, registry.targets())
-    return {"drafter": view, "target": use.target, "warnings": [shown(finding) for finding in use.warnings]}
+def _used(used: Used) -> dict[str, Any]:
+    return {
+        "drafter": used.use.record.name,
+        "target": used.use.target,
+        "warnings": [shown(finding) for finding in used.use.warnings],
+        "endpoint": used.endpoint,
+        "revision": used.revision,
+        "planned": used.planned,
+        "reason": used.reason,
+    }
 
 
 def _view(record: DrafterRecord, targets: dict[str, list[str]]) -> dict[str, Any]:

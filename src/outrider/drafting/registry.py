@@ -55,7 +55,7 @@ class Registry:
         self._cache = cache or Cache.from_environment()
         self._now = now
 
-    def list(self) -> list[DrafterRecord]:
+    def all(self) -> list[DrafterRecord]:
         """All, oldest first."""
         return self._drafters.list()
 
