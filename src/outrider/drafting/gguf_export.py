@@ -71,7 +71,7 @@ def export_gguf(
         target: the file to write; it appears whole or not at all.
         target_model: the GGUF of the model that it drafts for; its tokenizer is copied.
         quantisation: one of :data:`QUANTISATIONS`.
-        report: called with tensors written and all of them.
+        report: called with bytes converted, and all of them as they are read.
 
     Raises:
         InvalidInput: an unknown quantisation. WeightsUnreadable: the target's file is damaged or missing.
@@ -187,11 +187,13 @@ def _write(
         _add(writer, f"{_ARCHITECTURE}.{key}", value)
     _copy_tokenizer(writer, target_model)
     writer.add_uint32("tokenizer.ggml.mask_token_id", config.mask_token_id)
-    for done, (tensor_name, tensor) in enumerate(weights.items(), 1):
+    total, done = sum(tensor.nbytes for tensor in weights.values()), 0
+    for tensor_name, tensor in weights.items():
         values = tensor.float().numpy()
         kind = _type(tensor_name, values.shape, quantisation)
         writer.add_tensor(gguf_name(tensor_name), gguf.quants.quantize(values, kind), raw_dtype=kind)
-        report(done, len(weights))
+        done += tensor.nbytes
+        report(done, total)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -52,10 +52,9 @@ def inspect(path: Path, target: Target | None) -> Inspection:
 
 
 def served_by(facts: DrafterFacts) -> tuple[Loader, ...]:
-    """Engines that load such files, each since which version: GGUF is llama.cpp's, directories are the others'."""
-    gguf = facts.format == "gguf"
-    found = (loader for loader in loaders(facts.kind) if (loader.engine == "llamacpp") == gguf or not gguf)
-    return tuple(loader for loader in found if facts.format != "speculators" or loader.engine != "sglang")
+    """Engines that load such files, each since which version; llama.cpp also what was exported to GGUF from them."""
+    reads = {"gguf": ("llamacpp",), "speculators": ("vllm",)}.get(facts.format, ("vllm", "sglang", "llamacpp"))
+    return tuple(loader for loader in loaders(facts.kind) if loader.engine in reads)
 
 
 def target_named(name: str, catalog: Catalog) -> Target:

@@ -57,6 +57,9 @@ def speculation(drafter: BoundDrafter, recipe: Recipe, *, concurrency: int | Non
         known = "its τ was never measured" if has is None else f"its τ is {has:.2f}"
         why = f"{drafter.name} is bound to these weights, but drafting pays here from τ {needed:.2f}, and {known}"
         return Speculation(method="off", reason=why)
+    if recipe.engine.name == "llamacpp" and not drafter.reference.endswith(".gguf"):
+        why = f"{drafter.name} is bound to these weights, but llama.cpp reads a GGUF file: outrider drafter export"
+        return Speculation(method="off", reason=why)
     measured = "" if has is None else f", τ {has:.2f} where it is smallest"
     return Speculation(
         method=drafter.method,
