@@ -93,7 +93,7 @@ def test_what_does_not_fit_says_how_much_is_missing() -> None:
         planned(small)
 
 
-@pytest.mark.parametrize("spec", [{"engine": "sglang"}, {"drafter": "ngram"}])
+@pytest.mark.parametrize("spec", [{"engine": "sglang"}, {"drafter": "mtp"}])
 def test_what_no_recipe_can_do_is_refused_with_the_reason(spec: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
         planned(**spec)
@@ -102,7 +102,7 @@ def test_what_no_recipe_can_do_is_refused_with_the_reason(spec: dict[str, Any]) 
 
 def test_a_recipe_of_the_user_comes_first(tmp_path: Path) -> None:
     text = (SHIPPED / "smollm2.yaml").read_text()
-    (tmp_path / "mine.yaml").write_text(text.replace("version: 1\nmodel", "version: 7\nmodel"))
+    (tmp_path / "mine.yaml").write_text(text.replace("version: 2\nmodel", "version: 7\nmodel"))
     assert load_catalog([tmp_path]).get("smollm2-135m-instruct/llamacpp-cpu").version == 7
 
 
