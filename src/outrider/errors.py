@@ -9,7 +9,7 @@ statuses: they are attributes of the class, and so is what to do where whoever r
     │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace,
     │   ├── InvalidDrafter, UsageError
     │   ├── MethodNotAllowed, TooLarge, ObjectiveUnreachable
-    │   ├── RecipeUnfit: WeightsUnfit, AdapterUnfit, DrafterUnfit
+    │   ├── WeightsUnfit, AdapterUnfit, DrafterUnfit
     ├── NotFound                   exit 3   the thing named does not exist
     │   ├── EndpointNotFound, RevisionNotFound, ReplicaNotFound, RecipeNotFound, KeyNotFound, UnknownModel
     ├── Conflict                   exit 4   it exists already, or changed meanwhile
@@ -172,28 +172,21 @@ class ObjectiveUnreachable(InvalidInput):
     usual_remedy = "Loosen the bound that is named, or give it other hardware with resources.gpu; nothing was changed."
 
 
-class RecipeUnfit(InvalidInput):
-    """A spec's own weights, adapter or drafter do not go with the model, the recipe or its engine."""
-
-    code = "recipe_unfit"
-    usual_remedy = "Name others, or leave them out; nothing was changed."
-
-
-class WeightsUnfit(RecipeUnfit):
+class WeightsUnfit(InvalidInput):
     """Own weights that no recipe of the catalog model can serve; ``details["differences"]`` names what differs."""
 
     code = "weights_unfit"
     usual_remedy = "Name the weights as the model itself (--model path:…), or give weights of the same architecture."
 
 
-class AdapterUnfit(RecipeUnfit):
+class AdapterUnfit(InvalidInput):
     """A LoRA adapter that its base or its engine cannot serve; ``details["findings"]`` says why."""
 
     code = "adapter_unfit"
     usual_remedy = "Use a LoRA adapter that was trained on this model, saved by PEFT as safetensors."
 
 
-class DrafterUnfit(RecipeUnfit):
+class DrafterUnfit(InvalidInput):
     """A drafter that does not fit its target or its engine; ``details["findings"]`` has each with its source."""
 
     code = "drafter_unfit"

@@ -64,7 +64,8 @@ def test_create_with_json_prints_one_object(outrider: Run, api: Api, controller:
 def test_every_option_lands_in_the_spec(outrider: Run, api: Api, controller: Standin) -> None:
     words = "--task embed --engine llamacpp --recipe r --gpu H200:1 --cpu 1.5 --memory 2GiB --min-replicas 2"
     sets = ("--set", "context=4096", "--set", "flash=true", "--set", "rope=0.5", "--set", "kv=q8=0")
-    outrider(*_CREATE, *words.split(), "--drafter", "off", "--weights", "path:x.gguf", *sets, "--no-wait")
+    adapters = ("--adapter", "a=lora", "--adapter", "b=hf:org/b", "--adapter", "c=path:/l")
+    outrider(*_CREATE, *words.split(), "--drafter", "path:d", "--weights", "path:x.gguf", *adapters, *sets, "--no-wait")
     body = controller.asked[-2].body if controller.asked[-2].method == "PUT" else controller.asked[-1].body
     assert body == {
         "model": "org/Small",
@@ -72,7 +73,8 @@ def test_every_option_lands_in_the_spec(outrider: Run, api: Api, controller: Sta
         "engine": "llamacpp",
         "recipe": "r",
         "weights": f"path:{Path.cwd() / 'x.gguf'}",
-        "drafter": "off",
+        "drafter": f"path:{Path.cwd() / 'd'}",
+        "adapters": {"a": f"path:{Path.cwd() / 'lora'}", "b": "hf:org/b", "c": "path:/l"},
         "resources": {"gpu": "H200:1", "cpu": 1.5, "memory": "2GiB"},
         "scaling": {"min_replicas": 2},
         "flags": {"context": 4096, "flash": True, "rope": 0.5, "kv": "q8=0"},
@@ -119,6 +121,8 @@ def test_a_file_is_the_spec_and_options_win(outrider: Run, api: Api, controller:
         (("--model", "org/Small", "--task", "generat"), "did you mean 'generate'"),
         (("--model", "org/Small", "--set", "x"), "--set name=value"),
         (("--model", "org/Small", "--memory", "lots"), "2GiB"),
+        (("--model", "org/Small", "--adapter", "lora"), "--adapter name=path:DIRECTORY"),
+        (("--model", "org/Small", "--adapter", "a:b=hf:org/b"), "no adapter's name"),
         (("-f", "/nonexistent.yaml"), "cannot be read"),
         ((), "No model"),
     ],

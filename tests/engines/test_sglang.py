@@ -47,6 +47,24 @@ def of(engine: SGLang, launch: Launch) -> list[str]:
     return engine.command(launch)[2:]
 
 
+class Lora(Weights):
+    """An adapter's directory whose rank is known."""
+
+    def __init__(self, path: Path, rank: int) -> None:
+        super().__init__(f"path:{path}")
+        self.rank = rank
+
+
+def test_adapters_go_by_their_own_names(tmp_path: Path, launch: Launch) -> None:
+    # SGLang takes what stands behind the first colon of a request's model for the adapter.
+    words = of(made(adapters={"polite": Lora(tmp_path, 8), "blunt": Lora(tmp_path, 12)}), launch)
+    start = words.index("--enable-lora")
+    paths = json.dumps({"polite": str(tmp_path), "blunt": str(tmp_path)})
+    assert words[start : start + 7] == [
+        *("--enable-lora", "--lora-paths", paths, "--max-lora-rank", "12", "--max-loras-per-batch", "3")
+    ]
+
+
 def test_it_is_an_engine() -> None:
     assert isinstance(made(), Engine)
     assert made().version() == "0.5.15.post1"

@@ -79,6 +79,38 @@ def test_every_option_is_a_flag_or_a_variable(launch: Launch) -> None:
     assert engine.arguments == ("--brand-new",)
 
 
+class Lora(Weights):
+    """An adapter's directory whose rank is known."""
+
+    def __init__(self, path: Path, rank: int) -> None:
+        super().__init__(f"path:{path}")
+        self.rank = rank
+
+
+@pytest.mark.parametrize(
+    ("ranks", "most", "at_once"), [((4,), "8", "1"), ((8, 9), "16", "2"), ((300,) * 9, "320", "8")]
+)
+def test_adapters_are_served_behind_the_endpoints_name(
+    tmp_path: Path, launch: Launch, ranks: tuple[int, ...], most: str, at_once: str
+) -> None:
+    engine = made(adapters={f"a{number}": Lora(tmp_path, rank) for number, rank in enumerate(ranks)})
+    words = engine.command(launch)
+    start = words.index("--enable-lora")
+    modules = [
+        json.dumps({"name": f"hello:a{number}", "path": str(tmp_path), "base_model_name": "hello"})
+        for number in range(len(ranks))
+    ]
+    assert words[start:] == [
+        *("--enable-lora", "--lora-modules", *modules, "--max-lora-rank", most, "--max-loras", at_once)
+    ]
+    assert engine.describe()["adapters"]["a0"] == {"sources": [f"path:{tmp_path}"], "sha256": None}
+
+
+def test_an_adapters_name_can_stand_behind_a_colon(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no adapter's name"):
+        made(adapters={"a:b": Lora(tmp_path, 8)})
+
+
 def test_the_key_is_a_variable_and_administrative_paths_stay_shut(launch: Launch) -> None:
     engine = made()
     assert launch.key not in " ".join(engine.command(launch))

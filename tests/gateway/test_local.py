@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
 from outrider.metrics import schema
-from tests.gateway.client import chat, get, post, serving, table
+from tests.gateway.client import chat, get, key, post, serving, table
 from tests.gateway.standin import Standin
 
 _LINE = re.compile(r'^[a-z0-9_]+(\{([a-z_]+="(\\.|[^"\\])*",?)*\})? [0-9.e+-]+$')
@@ -32,6 +33,49 @@ async def test_unknown_model_names_the_nearest() -> None:
         assert "smollm2-135m-instruct" in error["message"]
         far = await served.ask(post("/v1/completions", {"model": "zzz"}))
         assert "There are: smollm2-135m-instruct" in far.json()["error"]["message"]
+
+
+async def test_adapters_are_models_of_their_own() -> None:
+    async with Standin() as engine, serving(table([engine], adapters=["polite", "Blunt"])) as served:
+        listed = (await served.ask(get("/v1/models"))).json()["data"]
+        assert [(model["id"], model.get("parent")) for model in listed] == [
+            ("tiny", None),
+            ("tiny:polite", "tiny"),
+            ("tiny:Blunt", "tiny"),
+        ]
+        for path in ("/v1/models/tiny:polite", "/v1/models/tiny%3Apolite"):
+            assert (await served.ask(get(path))).json()["id"] == "tiny:polite"
+        reply = await served.ask(chat(model="tiny:polite"))
+        assert reply.status == 200
+        assert json.loads(engine.asked[0].body)["model"] == "tiny:polite", "the body is not rewritten"
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("tiny:polit", "Did you mean 'tiny:polite'?"),
+        ("tiny:BLUNT", "Did you mean 'tiny:Blunt'?"),
+        ("tiny:zzz", "There are: polite, Blunt"),
+        ("tiny:", "There are: polite, Blunt"),
+    ],
+)
+async def test_an_unknown_adapter_names_the_nearest(model: str, said: str) -> None:
+    async with serving(table(adapters=["polite", "Blunt"])) as served:
+        for reply in (await served.ask(chat(model=model)), await served.ask(get(f"/v1/models/{model}"))):
+            error = reply.json()["error"]
+            assert (reply.status, error["code"], error["param"]) == (404, "adapter_not_found", "model")
+            assert error["message"].startswith("Endpoint 'tiny' has no adapter") and said in error["message"]
+
+
+async def test_a_key_of_another_endpoint_learns_nothing_of_adapters() -> None:
+    keys = [key("mine"), key("other", endpoints=["elsewhere"])]
+    async with serving(table(keys=keys, adapters=["polite"])) as served:
+        mine, other = "Authorization: Bearer mine", "Authorization: Bearer other"
+        assert (await served.ask(chat(other, model="tiny:polite"))).status == 403
+        hidden = await served.ask(chat(other, model="tiny:polit"))
+        assert hidden.status == 404 and "polite" not in hidden.json()["error"]["message"]
+        assert (await served.ask(get("/v1/models", other))).json()["data"] == []
+        assert len((await served.ask(get("/v1/models", mine))).json()["data"]) == 2
 
 
 async def test_no_table_knows_no_model() -> None:

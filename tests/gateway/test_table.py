@@ -31,7 +31,13 @@ def test_capacity_falls_back_to_the_endpoints() -> None:
 
 def test_resolve_knows_adapters() -> None:
     parsed = tables.parse(table())
-    assert parsed.resolve("tiny") is parsed.resolve("tiny:adapter") is parsed.endpoints["tiny"]
+    data = table()
+    data["endpoints"][0]["adapters"] = ["polite"]
+    tuned = tables.parse(data)
+    assert tuned.resolve("tiny") is tuned.resolve("tiny:polite") is tuned.endpoints["tiny"]
+    assert tuned.resolve("tiny:Polite") is tuned.resolve("tiny:") is tuned.resolve("tiny:polite:x") is None
+    assert parsed.resolve("tiny:polite") is None, "an endpoint without adapters has none of that name"
+    assert tuned.endpoints["tiny"].models == ("tiny", "tiny:polite")
     assert parsed.resolve("Tiny") is None
     assert parsed.resolve("") is None
 

@@ -8,6 +8,8 @@ import struct
 import zipfile
 from pathlib import Path
 
+from tests.engines.tiny_lora import write_adapter
+from tests.models.drafter_files import write_tiny
 from tests.models.test_facts import ENTRIES, TENSORS, TINY, gguf
 
 SERVE = Path(__file__).parents[2] / "examples/http_server/serve.py"
@@ -29,6 +31,10 @@ def write_bad_files(directory: Path) -> None:
     (directory / "good.gguf").write_bytes(TINY)
     _weights(directory)
     _wheel(directory)
+    write_adapter(directory / "narrow-adapter", hidden=64, writes=576)
+    write_tiny(directory / "other-drafter", hidden=128, target_layers=8, vocab=32, mask=30, taps=(1, 5))
+    (directory / "other-family").mkdir()
+    (directory / "other-family/config.json").write_text(json.dumps({"model_type": "qwen3"}))
 
 
 def _weights(directory: Path) -> None:

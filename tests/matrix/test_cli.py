@@ -68,6 +68,38 @@ CASES = {
     "weights of no scheme": Case(f"{_CREATE} --weights ftp:x", "invalid_spec", "hf:org/name"),
     "weights that are not there": Case(f"{_CREATE} --weights path:nope.gguf", "weights_unreadable", "no such file"),
     "model file that is not there": Case("endpoint plan --model path:/nope.gguf", "weights_unreadable", "/nope.gguf"),
+    "weights of another family": Case(
+        f"{_CREATE} --engine vllm --weights path:{{files}}/other-family", "weights_unfit", "architecture: qwen3"
+    ),
+    "weights of another format": Case(
+        f"{_CREATE} --engine vllm --weights path:{{files}}/good.gguf", "weights_unfit", "reads safetensors"
+    ),
+    "adapter without a name": Case(f"{_CREATE} --adapter {{files}}/narrow-adapter", "usage", "--adapter name="),
+    "adapter of a bad name": Case(
+        f"{_CREATE} --adapter a:b={{files}}/narrow-adapter", "invalid_spec", "adapter's name"
+    ),
+    "adapter that is not there": Case(
+        f"{_CREATE} --engine vllm --adapter a=/nope", "weights_unavailable", "Nothing lies at /nope"
+    ),
+    "adapter that is none": Case(
+        f"{_CREATE} --engine vllm --adapter a={{files}}/folder", "weights_unreadable", "save_pretrained"
+    ),
+    "adapter of another model": Case(
+        f"{_CREATE} --engine vllm --adapter a={{files}}/narrow-adapter",
+        "adapter_unfit",
+        "the base's width there is 576",
+    ),
+    "adapter on llama.cpp": Case(
+        f"{_CREATE} --engine llamacpp --adapter a={{files}}/narrow-adapter", "adapter_unfit", "vLLM or SGLang"
+    ),
+    "drafter of another model": Case(
+        f"{_CREATE} --engine vllm --drafter path:{{files}}/other-drafter", "drafter_unfit", "the target's have 576"
+    ),
+    "drafter on llama.cpp": Case(f"{_CREATE} --engine llamacpp --drafter ngram", "drafter_unfit", "vllm, sglang"),
+    "drafter of no known kind": Case(
+        f"{_CREATE} --engine vllm --drafter hf:acme/nothing", "drafter_unfit", "outrider model pull hf:acme/nothing"
+    ),
+    "prediction heads that it lacks": Case(f"{_CREATE} --engine vllm --drafter mtp", "drafter_unfit", "ngram or off"),
     "spec that is not there": Case("endpoint create -f {files}/nope.yaml", "invalid_spec", "No such file"),
     "directory as spec": Case("endpoint plan -f {files}/folder", "invalid_spec", "holds no *.yaml"),
     "binary file as spec": Case("endpoint plan -f {files}/binary", "invalid_spec", "cannot be read"),

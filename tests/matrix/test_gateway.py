@@ -54,6 +54,10 @@ CASES = {
     "misspelt model": _missing(_CHAT, "Did you mean 'hello'?", b'{"model": "helo"}'),
     "unknown model": _missing(_CHAT, "There are: hello", b'{"model": "gpt-4o"}'),
     "unknown model, listed": _missing("GET /v1/models/gpt-4o", "There are: hello"),
+    "an adapter of an unknown model": _missing(_CHAT, "There are: hello", b'{"model": "gpt-4o:polite"}'),
+    "an adapter where there is none": _missing(
+        _CHAT, "no adapter 'polite', nor any other. Send 'hello'", b'{"model": "hello:polite"}', "adapter_not_found"
+    ),
     "unknown custom server": _missing("GET /e/nobody/", "There are: hello"),
     "unknown path": _missing("POST /v1/chat/completion", "/v1/chat/completions", code="unknown_path"),
     "an engine's own path": _missing("POST /slots/0", "/v1/chat/completions", code="unknown_path"),

@@ -12,7 +12,7 @@ from outrider.recipes.commands import OPTIONS, Drafting, read_command
 @pytest.mark.parametrize("cls", [VLLM, SGLang])
 def test_every_flag_that_an_argument_sets_is_read_as_that_argument(cls: type[VLLM] | type[SGLang]) -> None:
     used = {flag: re.fullmatch(r"Use (\w+)=\.", how) for flag, how in cls.taken.items()}
-    expected = {flag: found[1] for flag, found in used.items() if found and found[1] not in ("speculation",)}
+    expected = {flag: found[1] for flag, found in used.items() if found and found[1] not in ("speculation", "adapters")}
     special = {"enable_auto_tool_choice", "disable_radix_cache", "tp_size"}
     special |= {"disable_cuda_graph", "disable_prefill_cuda_graph", "disable_decode_cuda_graph"}
     assert {flag: argument for flag, argument in expected.items() if flag not in special} == dict(OPTIONS[cls.name])

@@ -192,5 +192,5 @@ def test_measured_needs_its_evidence(tmp_path: Path) -> None:
     ("engine", "flags"), [(LlamaCpp, LLAMACPP_ARGUMENTS), (VLLM, VLLM_ARGUMENTS), (SGLang, SGLANG_ARGUMENTS)]
 )
 def test_flags_are_the_engines_arguments(engine: type, flags: dict[str, FlagKind]) -> None:
-    apart = {"self", "weights", "environment", "warm_up", "extra", "speculation", "arguments"}
+    apart = {"self", "weights", "environment", "warm_up", "extra", "speculation", "adapters", "arguments"}
     assert set(flags) == set(inspect.signature(engine).parameters) - apart

@@ -132,6 +132,28 @@ def test_a_drafter_is_written_as_a_word(word: str) -> None:
     assert ("off" in word) == (spec.drafter.source == "off")
 
 
+def test_adapters_are_directories_by_name() -> None:
+    (spec,) = load_yaml("model: a/b\nadapters: {polite: hf:org/lora@abc, Blunt-2: path:/l}")
+    assert spec.adapters == {"polite": "hf:org/lora@abc", "Blunt-2": "path:/l"}
+
+
+@pytest.mark.parametrize(
+    ("written", "field"),
+    [
+        ("{polite: lora}", "adapters.polite"),
+        ("{polite: 'hf:org/lora#file'}", "adapters.polite"),
+        ("{polite: 'package:x==1#y'}", "adapters.polite"),
+        ("{'a:b': 'path:/l'}", "adapters"),
+        ("{'': 'path:/l'}", "adapters"),
+        ("[path:/l]", "adapters"),
+    ],
+)
+def test_what_is_no_adapter_is_named(written: str, field: str) -> None:
+    with pytest.raises(InvalidSpec) as caught:
+        load_yaml(f"model: a/b\nadapters: {written}")
+    assert [problem["field"] for problem in caught.value.problems] == [field]
+
+
 def test_a_key_stands_once() -> None:
     with pytest.raises(InvalidSpec, match="'model' stands twice"):
         load_yaml("model: a/b\nmodel: c/d")

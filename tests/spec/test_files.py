@@ -54,13 +54,14 @@ def test_relative_paths_are_meant_from_the_file(here: Path, monkeypatch: pytest.
     (here / "d/a.yaml").write_text(
         "model: path:m.gguf\nweights: path:../w/x.gguf\ndrafter: path:./d.gguf\n---\n"
         "model: x/b\nweights: path:/abs/x.gguf\ndrafter: {source: path:~/d.gguf}\n---\n"
-        "model: x/c\nweights: hf:org/name\ndrafter: off\n"
+        "model: x/c\nweights: hf:org/name\ndrafter: off\nadapters: {a: path:l/a, b: hf:org/b, c: path:/abs}\n"
     )
     one, two, three = (entry.spec() for entry in read_files(["d"]))
     assert (one["model"], one["weights"]) == (f"path:{here}/d/m.gguf", f"path:{here}/w/x.gguf")
     assert one["drafter"] == {"source": f"path:{here}/d/d.gguf"}
     assert (two["weights"], two["drafter"]) == ("path:/abs/x.gguf", {"source": "path:/home/u/d.gguf"})
     assert (three["weights"], three["drafter"]) == ("hf:org/name", {"source": "off"})
+    assert three["adapters"] == {"a": f"path:{here}/d/l/a", "b": "hf:org/b", "c": "path:/abs"}
 
 
 def test_standard_input(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

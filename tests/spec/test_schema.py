@@ -46,7 +46,7 @@ def test_it_is_a_schema_of_the_dialect_it_names() -> None:
     Draft202012Validator.check_schema(SCHEMA)
     known = {"$schema", "$defs", "$ref", "title", "description", "default", "type", "properties", "required", "items"}
     known |= {"additionalProperties", "anyOf", "enum", "const", "pattern", "minLength", "maxLength"}
-    known |= {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+    known |= {"propertyNames", "maxProperties", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
     assert _keywords(SCHEMA) <= known  # a keyword of no dialect, such as gt, checks nothing
 
 

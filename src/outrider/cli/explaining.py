@@ -65,6 +65,7 @@ def show_created(view: dict[str, Any], *, waited: bool, key_needed: bool) -> Non
         [
             ("url", url),
             ("model", f"{name}  (send this as `model`)"),
+            *(("", f"{name}:{adapter}") for adapter in view.get("adapters") or ()),
             ("engine", f"{view['engine'] or 'none: the file starts its own server'}{recipe}"),
             ("serve.py", f"{view['source']}  (outrider endpoint source {name})"),
         ]

@@ -342,6 +342,7 @@ class EndpointService:
             "generation": record.generation,
             "revision": revision and {"number": revision.number, "digest": revision.digest, "status": revision.status},
             "engine": engine.get("name") or made.get("engine"),
+            "adapters": list(engine.get("adapters") or ()),
             "recipe": made.get("recipe"),
             "source_edited": record.source_edited,
             "source": str(self._path(revision)) if revision else None,

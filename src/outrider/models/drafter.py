@@ -37,6 +37,8 @@ _METHODS: Mapping[str, Method] = {
     "peagle": "eagle3",
     "model": "draft",
 }
+KINDS = tuple(_METHODS)
+"""Every kind of drafter that is told apart."""
 
 
 @dataclass(frozen=True, slots=True)

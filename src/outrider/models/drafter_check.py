@@ -18,6 +18,8 @@ Severity = Literal["refuse", "warn"]
 _ZLAB = "https://github.com/z-lab/dflash"
 _VLLM = "https://github.com/vllm-project/vllm"
 _SGLANG = "https://github.com/sgl-project/sglang"
+_PADDING = 1024
+"""Rows by which tables of one tokenizer may differ: they are padded to what divides well among GPUs."""
 _OFF_BY_ONE = f"{_VLLM}/pull/40727"
 
 
@@ -167,7 +169,7 @@ def _vocabulary(drafter: DrafterFacts, target: Target) -> Iterator[Finding]:
     if made is not None and rows is not None and made != rows:
         known = target.tokenizer.size if target.tokenizer and target.tokenizer.ids is not None else None
         # Rows beyond the last token only pad the table; a drafter that covers every token can do without them.
-        padded = known is not None and min(made, rows) >= known
+        padded = known is not None and min(made, rows) >= known and abs(made - rows) <= _PADDING
         yield Finding(
             "vocabulary",
             "warn" if padded else "refuse",
@@ -272,7 +274,7 @@ def _quantised(drafter: DrafterFacts, target: Target) -> Iterator[Finding]:
 
 def _tensors(drafter: DrafterFacts, target: Target) -> Iterator[Finding]:
     tensors, source = drafter.tensors, f"{_SGLANG}/blob/v0.5.23/python/sglang/srt/models/dflash.py"
-    if not tensors or drafter.method != "dflash":
+    if not tensors or drafter.architecture not in _USUAL:
         return
     names = {name.removeprefix("model.") for name in tensors}
     needed = ["fc.weight", "hidden_norm.weight", "norm.weight"]
@@ -291,6 +293,8 @@ def _tensors(drafter: DrafterFacts, target: Target) -> Iterator[Finding]:
         yield Finding("layer_ids", "refuse", what, "Correct target_layer_ids in its config.json.", source)
 
 
+_USUAL = ("DFlashDraftModel", "DFlash2DraftModel", "DFlash2BeamDraftModel", "LiLiCorrDraftModel", "DFlashSpeculator")
+"""Architectures with just these tensors, and more of their own; others (Laguna's) normalise elsewhere."""
 _LAYER = (
     *("input_layernorm.weight", "post_attention_layernorm.weight"),
     *(f"self_attn.{name}.weight" for name in ("q_proj", "k_proj", "v_proj", "o_proj", "q_norm", "k_norm")),

@@ -47,7 +47,7 @@ def choose(
         InvalidInput: nothing that this machine and this endpoint allow, or nothing that fits.
         InvalidSpec: flags that no engine takes.
         ObjectiveUnreachable: what fits does not meet the objective.
-        RecipeUnfit: no recipe can take the weights, drafter or adapters that the endpoint brings.
+        WeightsUnfit, AdapterUnfit, DrafterUnfit: no recipe can take what the endpoint brings.
     """
     recipes = [catalog.get(endpoint.recipe)] if endpoint.recipe else catalog.for_model(endpoint.model)
     usable, rejected = _usable(endpoint, inventory, recipes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from outrider.errors import AdapterUnfit, OutriderError, RecipeUnfit
+from outrider.errors import AdapterUnfit, DrafterUnfit, WeightsUnfit
 from outrider.models import adapter
 from outrider.recipes import bound, comparison, drafter_choice
 from outrider.recipes.appraisal import requests_each
@@ -16,6 +16,8 @@ from outrider.recipes.schema import Recipe
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 
+Unfit = WeightsUnfit | AdapterUnfit | DrafterUnfit
+"""Why a recipe cannot take what the spec brings."""
 _MIB = 2**20
 
 
@@ -39,24 +41,24 @@ class Given:
 
 def lay(
     pairs: Sequence[Pair], endpoint: Endpoint, facts: ModelFacts | None, files: Files
-) -> tuple[list[Pair], dict[str, Given], dict[str, RecipeUnfit]]:
+) -> tuple[list[Pair], dict[str, Given], dict[str, Unfit]]:
     """The pairs with what the spec brings, what became of it by recipe, and why recipes cannot take it.
 
     Args:
         facts: of the endpoint's own weights, where they are here.
     """
     given: dict[str, Given] = {}
-    unfit: dict[str, RecipeUnfit] = {}
+    unfit: dict[str, Unfit] = {}
     for recipe in {pair.recipe.id: pair.recipe for pair in pairs}.values():
         try:
             given[recipe.id] = _given(recipe, endpoint, facts, files)
-        except RecipeUnfit as error:
+        except (WeightsUnfit, AdapterUnfit, DrafterUnfit) as error:
             unfit[recipe.id] = error
     laid = [replace(pair, recipe=given[pair.recipe.id].recipe) for pair in pairs if pair.recipe.id in given]
     return laid, given, unfit
 
 
-def refusal(unfit: Mapping[str, RecipeUnfit]) -> OutriderError:
+def refusal(unfit: Mapping[str, Unfit]) -> Unfit:
     """The error where no recipe is left: the first recipe's, with the others' in its details."""
     first, *others = unfit.values()
     if others:

@@ -37,7 +37,7 @@ def plan(
         InvalidInput: nothing fits; says what is missing and the smallest change that fits.
         ObjectiveUnreachable: what fits does not meet the objective; says the best that can be had.
         InvalidSpec: flags that the engine does not have or that cannot have such values.
-        RecipeUnfit: weights, drafter or adapters of the endpoint's own that no recipe can serve.
+        WeightsUnfit, AdapterUnfit, DrafterUnfit: the endpoint brings what no recipe can serve.
     """
     choice = choose(endpoint, inventory, catalog, facts, files)
     found, recipe, device = choice.chosen, choice.chosen.pair.recipe, choice.chosen.pair.device

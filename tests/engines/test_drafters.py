@@ -1,0 +1,41 @@
+"""Which engine loads which drafter: the data names known engines and kinds, and complaints name who does."""
+
+from __future__ import annotations
+
+import pytest
+
+from outrider.engines.drafters import SETTABLE, advice, complaint, loaders
+from outrider.engines.flags import flags
+from outrider.models.drafter import KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_that_is_read_has_an_engine_or_says_so(kind: str) -> None:
+    for loader in loaders(kind):
+        assert loader.source
+        assert complaint(kind, loader.engine, loader.since) is None or loader.engine not in SETTABLE
+    if not loaders(kind):
+        assert "no engine here" in (complaint(kind, "vllm", "any") or "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "engine", "version", "said"),
+    [
+        ("dflash2", "vllm", "0.32.0", "vLLM 0.32.0 was not seen to load dflash2 drafters"),
+        ("domino", "vllm", "any", "loaded by SGLang 0.5.23 and later"),
+        ("dflash", "llamacpp", "any", "llama.cpp itself does since"),
+        ("dspark", "sglang", "any", "no engine here"),
+    ],
+)
+def test_who_cannot_is_told_who_can(kind: str, engine: str, version: str, said: str) -> None:
+    assert said in (complaint(kind, engine, version) or "")
+
+
+def test_dflash_is_as_old_as_sglangs_flag_for_it() -> None:
+    (sglang,) = (loader for loader in loaders("dflash") if loader.engine == "sglang")
+    assert flags("sglang").by_name["speculative_dflash_block_size"].since == sglang.since
+
+
+def test_advice_is_for_vllm_and_mixed_layers_alone() -> None:
+    assert "VLLM_USE_V2_MODEL_RUNNER" in (advice("vllm", mixed_windows=True) or "")
+    assert advice("vllm", mixed_windows=False) is advice("sglang", mixed_windows=True) is None
