@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -192,11 +193,30 @@ class Target:
             )
         return States(output.last_hidden_state, torch.cat(taken(), dim=-1))
 
+    @property
+    def recurrent(self) -> bool:
+        """Whether some layers keep a running state instead of keys and values (hybrid models): it cannot be cropped."""
+        return "linear_attention" in (getattr(self._decoder.config, "layer_types", None) or ())
+
     def cache(self) -> Any:
-        """An empty cache of keys and values that :meth:`crop` can shorten: full also in sliding layers."""
+        """An empty cache; of keys and values alone it is full also in sliding layers, so that it can be cropped."""
         from transformers import DynamicCache
 
-        return DynamicCache()
+        return DynamicCache(config=self._decoder.config) if self.recurrent else DynamicCache()
+
+    def save(self, cache: Any) -> Any:
+        """What :meth:`keep` needs to go back to the cache of now: a copy where the target is recurrent."""
+        return copy.deepcopy(cache) if self.recurrent else None
+
+    def keep(self, cache: Any, saved: Any, start: int, ids: Tensor, rows: int) -> Any:
+        """The cache with only the first ``rows`` of the ``ids`` that it was given after ``start`` tokens."""
+        if not self.recurrent:
+            self.crop(cache, start + rows)
+            return cache
+        if rows < ids.shape[1]:
+            cache = saved
+            self.forward(ids[:, :rows], cache, last=True)
+        return cache
 
     def crop(self, cache: Any, length: int) -> None:
         """Forget all but the first ``length`` tokens."""
