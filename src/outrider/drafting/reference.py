@@ -1,7 +1,7 @@
 """The reference: speculative decoding in plain PyTorch, one request at a time. Engines are measured against it.
 
-One step: the proposer fills a block after the anchor (the last token, final but not in the target's cache yet), one pass
-of the target verifies it, and what stands is committed together with the token that the target itself says next.
+One step: the proposer fills a block after the anchor (the last token, final but not in the target's cache yet), one
+pass of the target verifies it, and what stands is committed together with the token that the target says next.
 """
 
 from __future__ import annotations

@@ -129,8 +129,8 @@ def accept(
 ) -> tuple[int, int]:
     """How many proposed tokens stand, and the token after them.
 
-    The tokens together are distributed exactly as the target alone would have said them: token x of probability p, drawn
-    with probability q, stands with probability min(1, p / q); the first that falls is replaced by a draw from (p − q)₊.
+    Together they are distributed exactly as the target alone would have said them: token x of probability p, drawn with
+    probability q, stands with probability min(1, p / q); the first that falls is replaced by a draw from (p − q)₊.
 
     Args:
         proposal: the tokens.

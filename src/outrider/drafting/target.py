@@ -176,7 +176,7 @@ class Target:
             output = self.model(
                 input_ids=ids, past_key_values=cache, use_cache=cache is not None, logits_to_keep=1 if last else 0
             )
-        return Output(output.logits, torch.cat(taken(), dim=-1))
+        return Output(output.logits, self._side_by_side(taken, ids))
 
     @torch.no_grad()
     def states(self, ids: Tensor, position_ids: Tensor | None = None, attention_mask: Any = None) -> States:
@@ -191,7 +191,7 @@ class Target:
             output = self._decoder(
                 input_ids=ids, position_ids=position_ids, attention_mask=attention_mask, use_cache=False
             )
-        return States(output.last_hidden_state, torch.cat(taken(), dim=-1))
+        return States(output.last_hidden_state, self._side_by_side(taken, ids))
 
     @property
     def recurrent(self) -> bool:
@@ -225,7 +225,7 @@ class Target:
             cache.crop(-excess)  # a count to remove: transformers 5.24 takes nothing else, earlier ones take it too
 
     @contextmanager
-    def _taps(self) -> Iterator[Any]:
+    def _taps(self) -> Iterator[dict[int, Tensor]]:
         """Hooks on the tapped layers; far less memory than ``output_hidden_states``."""
         found: dict[int, Tensor] = {}
 
@@ -237,7 +237,12 @@ class Target:
 
         handles = [self._decoder.layers[index].register_forward_hook(keep(index)) for index in self.layer_ids]
         try:
-            yield lambda: [found[index] for index in self.layer_ids]
+            yield found
         finally:
             for handle in handles:
                 handle.remove()
+
+    def _side_by_side(self, taken: dict[int, Tensor], ids: Tensor) -> Tensor:
+        if not self.layer_ids:
+            return torch.empty(*ids.shape, 0, device=ids.device)
+        return torch.cat([taken[index] for index in self.layer_ids], dim=-1)
