@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +58,9 @@ class Target:
         self.model = model.eval().requires_grad_(False)
         self.tokenizer = tokenizer
         self._decoder = cast(Any, model).get_decoder()
+        # transformers 5.24 renamed it, and warns of the old name
+        known = inspect.signature(self.model.forward).parameters
+        self._cache_argument = "cache" if "cache" in known else "past_key_values"
         self.tap(layer_ids)
 
     def tap(self, layer_ids: Sequence[int]) -> None:
@@ -174,7 +178,10 @@ class Target:
         """
         with self._taps() as taken:
             output = self.model(
-                input_ids=ids, past_key_values=cache, use_cache=cache is not None, logits_to_keep=1 if last else 0
+                input_ids=ids,
+                use_cache=cache is not None,
+                logits_to_keep=1 if last else 0,
+                **{self._cache_argument: cache},
             )
         return Output(output.logits, self._side_by_side(taken, ids))
 
