@@ -3,8 +3,8 @@
     python benchmarks/drafter/kernel.py                   # CUDA; writes results/kernel.json
     python benchmarks/drafter/kernel.py --device cpu      # a smoke test of tiny shapes; writes nothing
 
-`layers` does it layer by layer, as z-lab's reference does: two projections, a norm and RoPE for each. `torch` is one GEMM
-for all layers, then torch. `fused` is one GEMM, then one Triton kernel: what drafters here do. Each is timed as it is
+`layers` does it layer by layer, as z-lab's reference does: two projections, a norm and RoPE for each. `torch` is one
+GEMM for all layers, then torch. `fused` is one GEMM, then one Triton kernel: what drafters here do. Each is timed as it is
 called and as a CUDA graph, in which engines run it. Median of rounds, in turns; microseconds.
 """
 
@@ -126,7 +126,7 @@ def agree(calls: dict[str, Callable[[], Any]]) -> None:
                 torch.testing.assert_close(got, expected, atol=3e-2, rtol=3e-2)
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def measure(name: str, rows: int, device: str, dtype: torch.dtype) -> list[dict[str, Any]]:
     """Rows of the result for one shape."""
     model = drafter(*SHAPES[name]).to(device, dtype)
