@@ -199,6 +199,15 @@ def test_the_context_is_projected_in_one_place_and_never_stale() -> None:
     assert weights[3].grad is not None and weights[3].grad.abs().sum() > 0
 
 
+@torch.inference_mode()
+def test_a_drafter_made_in_inference_mode_works() -> None:
+    drafter = tiny.drafter()
+    features, positions = tiny.features(7)
+    context = drafter.project_context(features, positions)
+    assert torch.equal(context.keys, drafter.project_context(features, positions).keys)
+    assert drafter.forward_block(tiny.embeds(4), torch.arange(7, 11)[None], context).isfinite().all()
+
+
 def test_gradient_checkpointing_changes_no_gradient() -> None:
     features, _ = tiny.features(7)
     gradients = []

@@ -127,6 +127,8 @@ def _side_by_side(weights: list[nn.Parameter]) -> Tensor:
     whole = first.untyped_storage().nbytes() - first.storage_offset() * first.element_size() >= step * len(weights)
     if not (aligned and whole):
         together = torch.cat([weight.data for weight in weights])
+        if any(weight.is_inference() for weight in weights):
+            return together  # made in inference mode: they cannot be moved
         for weight, part in zip(weights, together.split(rows), strict=True):
             weight.data = part
     return first.data.as_strided((rows * len(weights), columns), (columns, 1))

@@ -48,7 +48,8 @@ class Rotary(nn.Module):
     def __init__(self, config: DraftConfig) -> None:
         super().__init__()
         self.config = config
-        self._frequencies, self._factor = frequencies(config)
+        with torch.device("cpu"):  # real numbers also where the weights are only being shaped ("meta")
+            self._frequencies, self._factor = frequencies(config)
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """``[B, S]`` → two fp32 ``[B, S, d/2]``."""
