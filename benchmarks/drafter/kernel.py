@@ -4,8 +4,8 @@
     python benchmarks/drafter/kernel.py --device cpu      # a smoke test of tiny shapes; writes nothing
 
 `layers` does it layer by layer, as z-lab's reference does: two projections, a norm and RoPE for each. `torch` is one
-GEMM for all layers, then torch. `fused` is one GEMM, then one Triton kernel: what drafters here do. Each is timed as it is
-called and as a CUDA graph, in which engines run it. Median of rounds, in turns; microseconds.
+GEMM for all layers, then torch. `fused` is one GEMM, then one Triton kernel: what drafters here do. Each is timed as it
+is called and as a CUDA graph, in which engines run it. Median of rounds, in turns; microseconds.
 """
 
 from __future__ import annotations

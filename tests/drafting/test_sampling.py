@@ -16,7 +16,7 @@ def chi_square(counts: Counter[int], expected: Tensor) -> float:
     """How far counts are from an expected distribution, in standard deviations of χ² for as many cells."""
     total, cells = counts.total(), expected.numel()
     distance = sum((counts[i] - total * e) ** 2 / (total * e) for i, e in enumerate(expected.tolist()))
-    return (distance - (cells - 1)) / (2 * (cells - 1)) ** 0.5
+    return float((distance - (cells - 1)) / (2 * (cells - 1)) ** 0.5)
 
 
 def first_tokens(claimed: str, drawn: str, draws: int = 12_000) -> Counter[int]:

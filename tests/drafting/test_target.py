@@ -14,7 +14,7 @@ from outrider.errors import InvalidDrafter, WeightsUnavailable
 from . import tiny
 
 #: Its random weights are large: sums of thousands, in another order.
-CLOSE = {"atol": 1e-3, "rtol": 1e-4}
+CLOSE: Any = {"atol": 1e-3, "rtol": 1e-4}
 IDS = torch.tensor([[3, 9, 27, 1, 40], [5, 5, 6, 7, 8]])
 
 
@@ -95,6 +95,11 @@ def test_a_target_is_loaded_from_a_directory(tmp_path: Path) -> None:
     target = Target.load(tmp_path, (2,), dtype=torch.float32)
     torch.testing.assert_close(target.forward(IDS).logits, tiny.target("llama").forward(IDS).logits)
     assert target.tokenizer.decode([1]) == "b"
+    assert target.eos == frozenset()
+    loaded: Any = target.model
+    loaded.generation_config.eos_token_id = [7, 9]
+    target.tokenizer.eos_token = "b"
+    assert target.eos == {7, 9, 1}
     assert (target.vocab_size, target.hidden_size, target.num_layers, target.layer_ids) == (64, 32, 6, (2,))
     with pytest.raises(WeightsUnavailable, match="No target can be loaded from"):
         Target.load(tmp_path / "nothing")

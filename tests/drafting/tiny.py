@@ -15,7 +15,7 @@ HIDDEN, LAYERS, VOCABULARY, TAPS = 32, 6, 64, (1, 3, 4)
 
 
 def target(kind: str = "qwen3", *, vocabulary: int = VOCABULARY, seed: int = 0, taps: Sequence[int] = TAPS) -> Target:
-    """A Qwen3 or Llama of random weights, wide enough for its choices to differ from place to place."""
+    """A Qwen3, Llama or Qwen3.5 (``hybrid``) of random weights, wide enough for its choices to differ."""
     import transformers
 
     torch.manual_seed(seed)
@@ -34,7 +34,15 @@ def target(kind: str = "qwen3", *, vocabulary: int = VOCABULARY, seed: int = 0, 
         "eos_token_id": None,
         "pad_token_id": None,
     }
-    configs = {"qwen3": transformers.Qwen3Config, "llama": transformers.LlamaConfig}
+    if kind == "hybrid":
+        kinds = ["linear_attention", "full_attention"] * (LAYERS // 2)
+        shape |= {"layer_types": kinds, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
+        shape |= {"linear_key_head_dim": 8, "linear_value_head_dim": 8}
+    configs = {
+        "qwen3": transformers.Qwen3Config,
+        "llama": transformers.LlamaConfig,
+        "hybrid": transformers.Qwen3_5TextConfig,
+    }
     model = transformers.AutoModelForCausalLM.from_config(configs[kind](**shape), dtype=torch.float32)
     return Target(model, taps)
 

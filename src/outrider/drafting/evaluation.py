@@ -8,7 +8,7 @@ E[Π min(1, q(x) / p(x))] over such answers, and given the answer each slot stoo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -48,6 +48,7 @@ def measure(
     block_size: int | None = None,
     batch_size: int = 32,
     seed: int = 0,
+    progress: Callable[[int], None] | None = None,
 ) -> Measurement:
     """Acceptance of a drafter on recorded answers.
 
@@ -60,6 +61,7 @@ def measure(
         block_size: rows of a block, at most the drafter's, which is the default.
         batch_size: records at once; memory grows with it.
         seed: of where sampled blocks end.
+        progress: told the number of records that are done, after each batch.
 
     Raises:
         InvalidInput: no records, or a sampler with penalties.
@@ -76,12 +78,12 @@ def measure(
         batch = _Batch(drafter, target, [records[index] for index in chosen], size)
         for row, stood in batch.walk(sampler, sample and not sampler.greedy, generator):
             found[chosen[row]].append(stood)
+        if progress is not None:
+            progress(start + len(chosen))
     return Measurement(
         size,
         [
-            RecordAcceptance(
-                record.slice, torch.stack(found[index]).cpu() if found[index] else torch.empty(0, size - 1)
-            )
+            RecordAcceptance(record.slice, torch.stack(found[index]) if found[index] else torch.empty(0, size - 1))
             for index, record in enumerate(records)
         ],
     )
@@ -137,8 +139,9 @@ class _Batch:
                 drawn = self._drawn(hidden, logits, tokens, sampler, sample)
                 stood, chance = expected_acceptance(wanted, drawn, tokens[:, 1:])
                 walked = (torch.rand(chance.shape, generator=generator).to(chance.device) < chance).float()
+            here = stood.cpu()
             for row in active.nonzero()[:, 0].tolist():
-                yield row, stood[row]
+                yield row, here[row]
             self._anchors += active * (walked.cumprod(1).sum(1).long() + 1)
 
     def _draft(self, tokens: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:

@@ -146,6 +146,15 @@ class Target:
         return float(getattr(embedding, "embed_scale", 1.0))
 
     @property
+    def eos(self) -> frozenset[int]:
+        """The ids that end an answer: those of its generation config, else its config's, and its tokenizer's."""
+        model = cast(Any, self.model)
+        found = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+        found = model.config.eos_token_id if found is None else found
+        ids = set(found if isinstance(found, list) else [found]) | {getattr(self.tokenizer, "eos_token_id", None)}
+        return frozenset(index for index in ids if index is not None)
+
+    @property
     def _table(self) -> Tensor:
         return cast(Tensor, cast(Any, self.model).get_input_embeddings().weight)
 

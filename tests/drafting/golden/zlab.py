@@ -87,7 +87,8 @@ def steps(case: str, drafter: Any) -> dict[str, torch.Tensor]:
     """Three steps with the package's own cache: features, embeddings, and the block's hidden states."""
     from dflash.model import _crop_to, _make_cache
 
-    cache, found, start = _make_cache(drafter.config), {}, 0
+    found: dict[str, torch.Tensor] = {}
+    cache, start = _make_cache(drafter.config), 0
     for step, length in enumerate(LENGTHS):
         features, embeds = torch.randn(1, length, 32), torch.randn(1, 4, 16)
         hidden = drafter(
