@@ -7,7 +7,7 @@ statuses: they are attributes of the class, and so is what to do where whoever r
     OutriderError                  exit 1
     ├── InvalidInput               exit 2   the input is wrong; nothing was changed
     │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace, UsageError
-    │   ├── MethodNotAllowed, TooLarge, ObjectiveUnreachable
+    │   ├── MethodNotAllowed, TooLarge, ObjectiveUnreachable, InvalidDataset
     ├── NotFound                   exit 3   the thing named does not exist
     │   ├── EndpointNotFound, RevisionNotFound, ReplicaNotFound, RecipeNotFound, KeyNotFound, UnknownModel
     ├── Conflict                   exit 4   it exists already, or changed meanwhile
@@ -146,6 +146,13 @@ class InvalidTrace(InvalidInput):
 
     code = "invalid_trace"
     usual_remedy = "Correct the line that is named; docs/reference/trace.md has the format."
+
+
+class InvalidDataset(InvalidInput):
+    """Data that no drafter can be trained or measured on: says which row, and what is wrong with it."""
+
+    code = "invalid_dataset"
+    usual_remedy = "Correct or remove that row, or make the data again: outrider drafter data"
 
 
 class UsageError(InvalidInput):
