@@ -6,8 +6,9 @@ statuses: they are attributes of the class, and so is what to do where whoever r
 
     OutriderError                  exit 1
     ├── InvalidInput               exit 2   the input is wrong; nothing was changed
-    │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace, UsageError
-    │   ├── MethodNotAllowed, TooLarge, ObjectiveUnreachable, InvalidDataset
+    │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace,
+    │   ├── InvalidDrafter, InvalidDataset, UsageError
+    │   ├── MethodNotAllowed, TooLarge, ObjectiveUnreachable
     ├── NotFound                   exit 3   the thing named does not exist
     │   ├── EndpointNotFound, RevisionNotFound, ReplicaNotFound, RecipeNotFound, KeyNotFound, UnknownModel
     ├── Conflict                   exit 4   it exists already, or changed meanwhile
@@ -146,6 +147,13 @@ class InvalidTrace(InvalidInput):
 
     code = "invalid_trace"
     usual_remedy = "Correct the line that is named; docs/reference/trace.md has the format."
+
+
+class InvalidDrafter(InvalidInput):
+    """A drafter whose ``config.json`` or weights are not a DFlash, or do not fit its target."""
+
+    code = "invalid_drafter"
+    usual_remedy = "Correct what is named, or take another drafter; nothing was changed."
 
 
 class InvalidDataset(InvalidInput):

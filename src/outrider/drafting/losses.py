@@ -15,6 +15,7 @@ Objectives (dflash.md §3.2):
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -111,18 +112,20 @@ class _InForward(torch.autograd.Function):
         gradient, correct = torch.empty_like(hidden), torch.empty_like(scored)
         best = labels.new_empty((*labels.shape, candidates))
         total = torch.zeros((), device=hidden.device)
+        chunk = _compiled_chunk() if hidden.is_cuda else _chunk
         for start in range(0, len(hidden), settings.chunk_blocks):
             part = slice(start, start + settings.chunk_blocks)
             with torch.enable_grad():
                 leaf = hidden[part].detach().requires_grad_()
                 logits = head(leaf)
-                taught = None if teacher is None else head(teacher[part]).detach()
-                loss, right = _chunk(logits, labels[part], scored[part], taught, settings)
-                (gradient[part],) = torch.autograd.grad(loss, leaf)
-            total += loss.detach()
+            seen = logits.detach()
+            taught = None if teacher is None else head(teacher[part]).detach()
+            loss, right, slope = chunk(seen, labels[part], scored[part], taught, settings)
+            (gradient[part],) = torch.autograd.grad(logits, leaf, slope)
+            total += loss
             correct[part] = right
             if candidates:
-                best[part] = logits.detach().topk(candidates, dim=-1).indices
+                best[part] = seen.topk(candidates, dim=-1).indices
         ctx.save_for_backward(gradient)
         ctx.mark_non_differentiable(correct, best)
         return total, correct, best
@@ -135,19 +138,29 @@ class _InForward(torch.autograd.Function):
 
 def _chunk(
     logits: Tensor, labels: Tensor, scored: Tensor, taught: Tensor | None, settings: LossSettings
-) -> tuple[Tensor, Tensor]:
-    logits = logits.float()
-    normaliser = logits.logsumexp(-1)
-    of_label = logits.gather(-1, labels[..., None])[..., 0] - normaliser
-    correct = (logits.argmax(-1) == labels) & scored
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Loss, which argmaxes are right, and the loss's gradient by the logits: ``w·(softmax - wanted)``."""
+    wide = logits.float()
+    normaliser = wide.logsumexp(-1)
+    of_label = wide.gather(-1, labels[..., None])[..., 0] - normaliser
+    correct = (wide.argmax(-1) == labels) & scored
     if settings.objective == "dpace":
         weights = dpace_weights(of_label.exp(), scored, settings.alpha)
-        return -(weights * of_label).sum(), correct
-    weights = decay_weights(scored, settings.gamma)
+    else:
+        weights = decay_weights(scored, settings.gamma)
+    drawn = (wide - normaliser[..., None]).exp()
     if taught is None:
-        return -(weights * of_label).sum(), correct
-    agreement = (taught.float().softmax(-1) * logits).sum(-1) - normaliser
-    return -(weights * agreement).sum(), correct
+        wanted = (torch.arange(wide.shape[-1], device=wide.device) == labels[..., None]).float()
+        loss = -(weights * of_label).sum()
+    else:
+        wanted = taught.float().softmax(-1)
+        loss = -(weights * ((wanted * wide).sum(-1) - normaliser)).sum()
+    return loss, correct, (weights[..., None] * (drawn - wanted)).to(logits.dtype)
+
+
+@functools.cache
+def _compiled_chunk() -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
+    return torch.compile(_chunk, dynamic=False)
 
 
 def selector_loss(scores: Tensor, choice: Tensor, scored: Tensor) -> Tensor:
