@@ -241,6 +241,7 @@ class DraftConfig:
             inner["causal"] = self.is_causal  # vLLM looks here, SGLang at the top level
         top = {name: values[name] for name in sorted(_TOP - {"rope_parameters"})} | {
             "layer_types": list(self.layer_types),
+            "use_sliding_window": SLIDING in self.layer_types,  # or transformers drops the window
             "rope_scaling": dict(self.rope_scaling) if self.rope_scaling else None,
         }
         if self.is_causal is None:

@@ -75,4 +75,5 @@ def convolve(blocks: Tensor, dynamic: Tensor, base: Tensor, group: int) -> Tenso
 
 
 def _blocks(rows: Tensor, block_size: int) -> Tensor:
-    return rows.unflatten(1, (-1, block_size))
+    blocks: Tensor = rows.unflatten(1, (-1, block_size))
+    return blocks

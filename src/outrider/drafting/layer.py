@@ -48,7 +48,8 @@ class Attention(nn.Module):
 
     def _heads(self, projection: nn.Module, hidden: Tensor) -> Tensor:
         projected: Tensor = projection(hidden)
-        return projected.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+        heads: Tensor = projected.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+        return heads
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor:

@@ -54,8 +54,9 @@ class DFlash(nn.Module):
         context: Tensor = self.hidden_norm(self.fc(features.to(self._dtype(features))))
         weight, bias = self._context_projection()
         rows = functional.linear(context.flatten(0, 1), weight, bias)  # 2-D: torch's CPU bf16 path needs it
-        shape = (*positions.shape, self.config.num_hidden_layers, 2, -1, self.config.head_dim)
-        gains = torch.stack([layer.k_norm.weight for layer in self._attentions()])
+        heads, width = self.config.num_key_value_heads, self.config.head_dim
+        shape = (*positions.shape, self.config.num_hidden_layers, 2, heads, width)
+        gains = torch.stack([layer.k_norm.weight for layer in self.attentions()])
         cos, sin = self.rotary(positions)
         keys, values = split_context(rows.view(shape), gains, self.config.rms_norm_eps, cos, sin)
         return ContextKV(keys, values, positions)
@@ -104,16 +105,17 @@ class DFlash(nn.Module):
         """Dtype of the rows: the weights' own, or what autocast was given."""
         return given.dtype if torch.is_autocast_enabled(given.device.type) else self.fc.weight.dtype
 
-    def _attentions(self) -> list[Attention]:
+    def attentions(self) -> list[Attention]:
+        """The attention of each layer."""
         return [cast(DraftLayer, layer).self_attn for layer in self.layers]
 
     def _context_projection(self) -> tuple[Tensor, Tensor | None]:
         """Weight ``[N·2·nKV·d, H]`` and bias of all layers' key and value projections, in that order."""
-        parts = [part for layer in self._attentions() for part in (layer.k_proj, layer.v_proj)]
+        parts: list[nn.Linear] = [part for layer in self.attentions() for part in (layer.k_proj, layer.v_proj)]
         bias = torch.cat([part.bias for part in parts]) if self.config.attention_bias else None
         if torch.is_grad_enabled():
             return torch.cat([part.weight for part in parts]), bias
-        return _side_by_side([part.weight for part in parts]), bias
+        return _side_by_side([cast(nn.Parameter, part.weight) for part in parts]), bias
 
 
 @torch.inference_mode(False)

@@ -56,7 +56,8 @@ class CandidateSelector(nn.Module):
             candidates: ``[..., k]``.
         """
         mixed = self.predecessor_codebook[before] * self.hidden_projection(hidden)
-        return (mixed.unsqueeze(-2) * self.successor_codebook[candidates]).sum(-1)
+        added: Tensor = (mixed.unsqueeze(-2) * self.successor_codebook[candidates]).sum(-1)
+        return added
 
     def scores(self, hidden: Tensor, logits: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         """Candidates and their scores where the tokens before are known: in training, and when scoring a record.

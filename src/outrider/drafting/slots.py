@@ -114,14 +114,14 @@ class SlotWriter:
     def _look(self, scripts: Iterator[Script], report: Callable[[int], None]) -> Iterator[Text]:
         """Read the slots, take what is finished, and say what comes next in those that stand still."""
         still, position = self._still.cpu().numpy(), self._position.cpu().numpy()
-        waiting = [slot for slot in range(self._slots) if still[slot]]
-        texts = self._tokens.cpu().numpy() if any(self._state[slot] for slot in waiting) else None
+        waiting = np.flatnonzero(still)
+        texts = self._tokens[torch.from_numpy(waiting).to(self._device)].cpu().numpy()
         added, changed = 0, []
-        for slot in waiting:
+        for slot, text in zip(waiting.tolist(), texts, strict=True):
             progress = self._state[slot]
-            if progress is not None and texts is not None:
-                added += int(position[slot]) + 1 - progress.length
-                tokens = texts[slot, : position[slot] + 1]
+            if progress is not None:
+                tokens = text[: position[slot] + 1]
+                added += len(tokens) - progress.length
                 if not progress.take(tokens, self._stop_set):
                     if progress.finished:
                         yield progress.text()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +58,9 @@ class Target:
         self.model = model.eval().requires_grad_(False)
         self.tokenizer = tokenizer
         self._decoder = cast(Any, model).get_decoder()
+        # transformers 5.24 renamed it, and warns of the old name
+        known = inspect.signature(self.model.forward).parameters
+        self._cache_argument = "cache" if "cache" in known else "past_key_values"
         self.tap(layer_ids)
 
     def tap(self, layer_ids: Sequence[int]) -> None:
@@ -100,7 +105,7 @@ class Target:
         if path.suffix == ".gguf":
             where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
         try:
-            model = AutoModelForCausalLM.from_pretrained(**where, dtype=dtype)
+            model: Any = AutoModelForCausalLM.from_pretrained(**where, dtype=dtype, **_dequantised(path))
             tokenizer = AutoTokenizer.from_pretrained(**where)
         except (OSError, ValueError, ImportError) as error:
             raise WeightsUnavailable(f"No target can be loaded from {reference}", why=str(error)) from None
@@ -110,6 +115,11 @@ class Target:
     def num_layers(self) -> int:
         """L, its decoder layers."""
         return len(self._decoder.layers)
+
+    @property
+    def layers(self) -> list[nn.Module]:
+        """Its decoder layers."""
+        return list(self._decoder.layers)
 
     @property
     def hidden_size(self) -> int:
@@ -177,9 +187,12 @@ class Target:
         """
         with self._taps() as taken:
             output = self.model(
-                input_ids=ids, past_key_values=cache, use_cache=cache is not None, logits_to_keep=1 if last else 0
+                input_ids=ids,
+                use_cache=cache is not None,
+                logits_to_keep=1 if last else 0,
+                **{self._cache_argument: cache},
             )
-        return Output(output.logits, torch.cat(taken(), dim=-1))
+        return Output(output.logits, self._side_by_side(taken, ids))
 
     @torch.no_grad()
     def states(self, ids: Tensor, position_ids: Tensor | None = None, attention_mask: Any = None) -> States:
@@ -194,13 +207,32 @@ class Target:
             output = self._decoder(
                 input_ids=ids, position_ids=position_ids, attention_mask=attention_mask, use_cache=False
             )
-        return States(output.last_hidden_state, torch.cat(taken(), dim=-1))
+        return States(output.last_hidden_state, self._side_by_side(taken, ids))
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether some layers keep a running state instead of keys and values (hybrid models): it cannot be cropped."""
+        return "linear_attention" in (getattr(self._decoder.config, "layer_types", None) or ())
 
     def cache(self) -> Any:
-        """An empty cache of keys and values that :meth:`crop` can shorten: full also in sliding layers."""
+        """An empty cache; of keys and values alone it is full also in sliding layers, so that it can be cropped."""
         from transformers import DynamicCache
 
-        return DynamicCache()
+        return DynamicCache(config=self._decoder.config) if self.recurrent else DynamicCache()
+
+    def save(self, cache: Any) -> Any:
+        """What :meth:`keep` needs to go back to the cache of now: a copy where the target is recurrent."""
+        return copy.deepcopy(cache) if self.recurrent else None
+
+    def keep(self, cache: Any, saved: Any, start: int, ids: Tensor, rows: int) -> Any:
+        """The cache with only the first ``rows`` of the ``ids`` that it was given after ``start`` tokens."""
+        if not self.recurrent:
+            self.crop(cache, start + rows)
+            return cache
+        if rows < ids.shape[1]:
+            cache = saved
+            self.forward(ids[:, :rows], cache, last=True)
+        return cache
 
     def crop(self, cache: Any, length: int) -> None:
         """Forget all but the first ``length`` tokens."""
@@ -209,7 +241,7 @@ class Target:
             cache.crop(-excess)  # a count to remove: transformers 5.24 takes nothing else, earlier ones take it too
 
     @contextmanager
-    def _taps(self) -> Iterator[Any]:
+    def _taps(self) -> Iterator[dict[int, Tensor]]:
         """Hooks on the tapped layers; far less memory than ``output_hidden_states``."""
         found: dict[int, Tensor] = {}
 
@@ -221,7 +253,20 @@ class Target:
 
         handles = [self._decoder.layers[index].register_forward_hook(keep(index)) for index in self.layer_ids]
         try:
-            yield lambda: [found[index] for index in self.layer_ids]
+            yield found
         finally:
             for handle in handles:
                 handle.remove()
+
+    def _side_by_side(self, taken: dict[int, Tensor], ids: Tensor) -> Tensor:
+        if not self.layer_ids:
+            return torch.empty(*ids.shape, 0, device=ids.device)
+        return torch.cat([taken[index] for index in self.layer_ids], dim=-1)
+
+
+def _dequantised(path: Path) -> dict[str, Any]:
+    """Arguments by which transformers unpacks a GGUF: from 5.20 on it would keep the weights packed."""
+    import transformers
+
+    config = getattr(transformers, "GgufConfig", None)
+    return {} if config is None or path.suffix != ".gguf" else {"quantization_config": config(dequantize=True)}

@@ -120,6 +120,8 @@ class Trainer:
         self.drafter, self.target, self.settings = drafter.train(), target, settings
         drafter.gradient_checkpointing = settings.gradient_checkpointing
         self._file, self._device = directory / STATE, target.device
+        if settings.compile:
+            _compile([*target.layers, *drafter.layers])
         self._world = World.join(target.device)
         self._rows = Packer(dataset.split("train"), width=settings.width, joined=settings.joined, seed=settings.seed)
         held_out = dataset.split("held_out")
@@ -255,6 +257,15 @@ class Trainer:
     def _synchronise(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize()
+
+
+def _compile(layers: list[torch.nn.Module]) -> None:
+    """Compile each layer's forward; layers of one kind share the result. What cannot be compiled runs as it is."""
+    import torch._dynamo
+
+    torch._dynamo.config.suppress_errors = True
+    for layer in layers:
+        layer.forward = torch.compile(layer.forward, dynamic=False)  # type: ignore[method-assign]
 
 
 def _plain(value: Any) -> Any:
