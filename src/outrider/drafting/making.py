@@ -81,7 +81,7 @@ def _filled(form: ChatFormat, found: list[templates.Template], settings: DataSet
             zip(pairs, form.encode_all([text for _, text in pairs]), strict=True)
         ):
             note = {"slice": template.slice, "split": split, "template": template.id}
-            id = f"{template.id}-{split}-{count:06d}"
+            id = f"{template.id}-{settings.seed}-{count:06d}"
             yield prompts.scripted(form, id, opening, [turn], settings.answer, settings.limit, note)
 
 

@@ -55,7 +55,7 @@ def self_prompted(
             parts += [Written(settings.user, settings.user_limit, answer=False), Given(form.bridge)]
             parts += [Written(answer, limit)]
         split = "held_out" if random.random() < settings.held_out else "train"
-        yield Script(f"{prefix}-{number:07d}", tuple(parts), {"slice": "chat", "split": split, "template": None})
+        yield Script(f"{prefix}-{seed}-{number:07d}", tuple(parts), {"slice": "chat", "split": split, "template": None})
         number += 1
 
 

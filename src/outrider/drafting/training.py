@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -164,9 +164,19 @@ class Trainer:
             if self.settings.save_every and self.step % self.settings.save_every == 0:
                 self.save()
         self.save()
-        if self.step >= self.steps > 0:
+        if self.finished:
             self._average.swap()
             self.drafter.eval()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last step is done: the drafter then holds the averaged weights."""
+        return 0 < self.steps <= self.step
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the process that writes files."""
+        return self._world.rank == 0
 
     def _last(self, until: int | None) -> int:
         """The step to stop after. While the pace is not known, that is the one that it is known after."""
@@ -218,7 +228,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write the resumable state, whole or not at all."""
-        if self._world.rank:
+        if not self.leads:
             return
         self._file.parent.mkdir(parents=True, exist_ok=True)
         state = {
@@ -290,8 +300,3 @@ def warm(directory: Path, target: Target) -> DFlash:
     drafter = checkpoint.load(directory, dtype=torch.float32, device=target.device)
     target.tap(drafter.config.target_layer_ids)
     return drafter
-
-
-def seeded(settings: TrainSettings, seed: int) -> TrainSettings:
-    """The same settings with another seed."""
-    return replace(settings, seed=seed)
