@@ -8,6 +8,7 @@ statuses: they are attributes of the class, and so is what to do where whoever r
     ├── InvalidInput               exit 2   the input is wrong; nothing was changed
     │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace,
     │   ├── InvalidDrafter, UsageError
+    │   ├── InvalidDrafter, InvalidDataset, UsageError
     │   ├── MethodNotAllowed, TooLarge, ObjectiveUnreachable
     │   ├── WeightsUnfit, AdapterUnfit, DrafterUnfit
     ├── NotFound                   exit 3   the thing named does not exist
@@ -155,6 +156,13 @@ class InvalidDrafter(InvalidInput):
 
     code = "invalid_drafter"
     usual_remedy = "Correct what is named, or take another drafter; nothing was changed."
+
+
+class InvalidDataset(InvalidInput):
+    """Data that no drafter can be trained or measured on: says which row, and what is wrong with it."""
+
+    code = "invalid_dataset"
+    usual_remedy = "Correct or remove that row, or make the data again: outrider drafter data"
 
 
 class UsageError(InvalidInput):

@@ -105,7 +105,7 @@ class Target:
         if path.suffix == ".gguf":
             where = {"pretrained_model_name_or_path": str(path.parent), "gguf_file": path.name}
         try:
-            model: Any = AutoModelForCausalLM.from_pretrained(**where, dtype=dtype)
+            model: Any = AutoModelForCausalLM.from_pretrained(**where, dtype=dtype, **_dequantised(path))
             tokenizer = AutoTokenizer.from_pretrained(**where)
         except (OSError, ValueError, ImportError) as error:
             raise WeightsUnavailable(f"No target can be loaded from {reference}", why=str(error)) from None
@@ -115,6 +115,11 @@ class Target:
     def num_layers(self) -> int:
         """L, its decoder layers."""
         return len(self._decoder.layers)
+
+    @property
+    def layers(self) -> list[nn.Module]:
+        """Its decoder layers."""
+        return list(self._decoder.layers)
 
     @property
     def hidden_size(self) -> int:
@@ -167,6 +172,10 @@ class Target:
         head = cast(nn.Module, cast(Any, self.model).get_output_embeddings())
         logits: Tensor = head(hidden.to(self.dtype).flatten(0, -2)).unflatten(0, hidden.shape[:-1])
         return logits
+
+    def head_rows(self, ids: Tensor) -> Tensor:
+        """Rows of the head's weight, ``[...] → [..., H]``: a logit is the product with one (plus its bias, if any)."""
+        return functional.embedding(ids, cast(Any, self.model).get_output_embeddings().weight)
 
     def shape_logits(self, logits: Tensor) -> Tensor:
         """The target's own scale and cap on what :meth:`logits` gives (Gemma 2, Cohere, Granite)."""
@@ -262,3 +271,11 @@ class Target:
         if not self.layer_ids:
             return torch.empty(*ids.shape, 0, device=ids.device)
         return torch.cat([taken[index] for index in self.layer_ids], dim=-1)
+
+
+def _dequantised(path: Path) -> dict[str, Any]:
+    """Arguments by which transformers unpacks a GGUF: from 5.20 on it would keep the weights packed."""
+    import transformers
+
+    config = getattr(transformers, "GgufConfig", None)
+    return {} if config is None or path.suffix != ".gguf" else {"quantization_config": config(dequantize=True)}
