@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from outrider.cli import drafting
 from outrider.cli.candidates import drafter_names, endpoint_names, model_ids
 from outrider.cli.terminal import moment, say, show_json, show_table
 from outrider.cli.text import size
@@ -26,6 +27,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Drafter = Annotated[str, typer.Argument(metavar="DRAFTER", help="Its directory or GGUF file, or outrider:NAME.")]
 _REFERENCES = ("path:", "hf:", "outrider:")
 _SHOWN = 12
+
+app.command()(drafting.data)
+app.command()(drafting.train)
+app.command("eval")(drafting.evaluate)
 
 
 @app.command()
