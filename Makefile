@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
 .PHONY: demo test test-vllm test-drafting lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
-	bench-gateway-memory bench-roofline bench-routing clean
+	bench-gateway-memory bench-roofline bench-routing bench-drafter clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -63,6 +63,12 @@ $(PEERS)/.installed: pyproject.toml
 
 bench-routing: $(STAMP)
 	$(BIN)/python benchmarks/routing/measure.py
+
+# What `make drafter` leaves in its work directory; an hour on one core.
+DRAFTER_WORK ?= .drafter
+bench-drafter: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/drafter/measure.py --target $(DRAFTER_WORK)/target \
+		--data $(DRAFTER_WORK)/data $(if $(wildcard $(DRAFTER_WORK)/dflash2/model.safetensors),--second $(DRAFTER_WORK)/dflash2)
 
 bench-roofline: $(STAMP)
 	$(BIN)/python -m benchmarks.roofline
