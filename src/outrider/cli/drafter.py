@@ -64,6 +64,23 @@ def export(
     exporting.export(drafter, output, to=to, target=target, quantisation=quantisation, as_json=as_json)
 
 
+@app.command()
+def add(
+    drafter: Drafter,
+    name: Annotated[str | None, typer.Option(help="What to call it; by default as its card or directory does.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Take a drafter into the registry and its weights into the cache, without using it yet."""
+    from outrider.client.http import Client
+
+    with Client() as client:
+        added = client.add_drafter(_reference(drafter) or f"path:{Path(drafter).absolute()}", name)
+    if as_json:
+        show_json(added)
+    else:
+        say(f"{added['name']} is in the registry: {size(added['bytes'])}, {added['sha256'][:_SHOWN]} in the cache")
+
+
 @app.command("list")
 def list_drafters(as_json: Json = False) -> None:
     """List the registry: what each drafter is, how good, and whose it is."""

@@ -28,7 +28,14 @@ def records(rows: Sequence[Row], *, per_slice: int, seed: int = 0) -> list[Recor
 
 @torch.no_grad()
 def after_context(
-    target: Target, form: ChatFormat, rows: Sequence[Row], *, lengths: Sequence[int], number: int, limit: int, seed: int = 0
+    target: Target,
+    form: ChatFormat,
+    rows: Sequence[Row],
+    *,
+    lengths: Sequence[int],
+    number: int,
+    limit: int,
+    seed: int = 0,
 ) -> list[Record]:
     """The same last questions after contexts of different length, answered greedily by the target each time.
 
@@ -57,7 +64,9 @@ def _history(talks: Sequence[list[int]], form: ChatFormat, length: int, random: 
     return text
 
 
-def _answered(target: Target, prompts: Sequence[tuple[int, ...]], name: str, limit: int, batch: int = 32) -> list[Record]:
+def _answered(
+    target: Target, prompts: Sequence[tuple[int, ...]], name: str, limit: int, batch: int = 32
+) -> list[Record]:
     """Greedy answers to prompts of equal length, so that no padding is needed."""
     model: Any = target.model
     found = []

@@ -60,14 +60,27 @@ def self_prompted(
 
 
 def conversation(
-    form: ChatFormat, id: str, turns: Sequence[str], answer: Sampler, limit: int, *, system: str | None, note: dict[str, Any]
+    form: ChatFormat,
+    id: str,
+    turns: Sequence[str],
+    answer: Sampler,
+    limit: int,
+    *,
+    system: str | None,
+    note: dict[str, Any],
 ) -> Script:
     """A script in which users' ``turns`` are given and every answer is the target's."""
     return scripted(form, id, form.opening(system), [form.encode(turn) for turn in turns], answer, limit, note)
 
 
 def scripted(
-    form: ChatFormat, id: str, opening: Tokens, turns: Sequence[Tokens], answer: Sampler, limit: int, note: dict[str, Any]
+    form: ChatFormat,
+    id: str,
+    opening: Tokens,
+    turns: Sequence[Tokens],
+    answer: Sampler,
+    limit: int,
+    note: dict[str, Any],
 ) -> Script:
     """As :func:`conversation`, of tokens."""
     parts: list[Given | Written] = []

@@ -12,9 +12,9 @@ from typing import get_args
 
 from outrider.app.server import Progress, Report
 from outrider.drafting.card import FILE, Card, read_card
-from outrider.errors import DrafterUnfit, InvalidName, WeightsUnreadable
+from outrider.errors import DrafterExists, DrafterUnfit, InvalidName, WeightsUnreadable
 from outrider.models.cache import Cache, guard
-from outrider.models.digests import size
+from outrider.models.digests import digest, size
 from outrider.models.drafter import DrafterFacts, read_drafter
 from outrider.models.drafter_check import Finding, Target, check, refusals
 from outrider.models.sources import PathSource, parse
@@ -92,7 +92,7 @@ class Registry:
             )
         facts, card = read_drafter(directory), read_card(directory)
         called = _checked(name or card.name or directory.name)
-        place = self._admit(directory, str(parse(reference)), report)
+        place = self._admit(directory, str(parse(reference)), called, report)
         return self._drafters.add(self._record(called, place, facts, card))
 
     def path(self, record: DrafterRecord, report: Report = lambda _: None) -> Path:
@@ -150,7 +150,7 @@ class Registry:
             return self._cache.memory.digest(source.path, report) if source.path.exists() else None
         return self._cache.remembered(str(source))
 
-    def _admit(self, directory: Path, reference: str, report: Report) -> Path:
+    def _admit(self, directory: Path, reference: str, name: str, report: Report) -> Path:
         report(Progress("taking the drafter into the cache"))
         with self._cache.lock(reference, report):
             self._cache.require_free(size(directory))
@@ -161,7 +161,13 @@ class Registry:
                 for pattern in _KEPT:
                     for file in directory.glob(pattern):
                         shutil.copyfile(file, copy / file.name)
-            return self._cache.admit(copy, reference, None, report)
+            found = digest(copy, report)
+            try:
+                self._drafters.refuse_other(name, found)
+            except DrafterExists:
+                self._cache.discard(reference)
+                raise
+            return self._cache.admit(copy, reference, found, report)
 
     def _record(self, name: str, place: Path, facts: DrafterFacts, card: Card) -> DrafterRecord:
         return DrafterRecord(

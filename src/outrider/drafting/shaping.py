@@ -58,7 +58,9 @@ def free_token(target: Target) -> int:
         return len(tokenizer)
     words = tokenizer.get_vocab()
     for hint in ("mask", "reserved", "unused", "extra_id", "repo_name", "reponame", "gh_stars", "filename"):
-        found = sorted(number for word, number in words.items() if hint in word and word[:1] == "<" and word[-1:] == ">")
+        found = sorted(
+            number for word, number in words.items() if hint in word and word[:1] == "<" and word[-1:] == ">"
+        )
         if found:
             return int(found[0])
     raise UsageError("No token of the target is free", remedy="Name one that no text uses: shape.mask_token")

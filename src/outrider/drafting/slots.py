@@ -266,7 +266,11 @@ class _Progress:
         if not ended or self._next >= len(self.script.parts):
             self.finished = ended or self.writing.answer
             return False
-        room = self._width - len(self.tokens) - sum(len(p.tokens) for p in self.script.parts[self._next :] if isinstance(p, Given))
+        room = (
+            self._width
+            - len(self.tokens)
+            - sum(len(p.tokens) for p in self.script.parts[self._next :] if isinstance(p, Given))
+        )
         if room < self.writing.limit // 4:
             self.finished = True
             return False

@@ -51,7 +51,9 @@ class Template:
         """The text with every slot filled."""
         text = self.text
         if self.fields:
-            rows = [{name: KINDS[kind](random) for name, kind in self.fields.items()} for _ in range(random.randint(2, 3))]
+            rows = [
+                {name: KINDS[kind](random) for name, kind in self.fields.items()} for _ in range(random.randint(2, 3))
+            ]
             shown = rendering.views(self.noun, self.fields, rows, self.record, random)
             text = _WORD.sub(lambda match: shown[match[1]], text)
         values: dict[str, str] = {}

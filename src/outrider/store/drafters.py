@@ -70,6 +70,16 @@ class Drafters:
             raise DrafterNotFound(f"No drafter {name!r}", remedy="See them with: outrider drafter list")
         return DrafterRecord(**row)
 
+    def refuse_other(self, name: str, sha256: str) -> None:
+        """Raises DrafterExists if there are other weights of that name."""
+        for record in self.list():
+            if record.name == name and record.sha256 != sha256:
+                raise DrafterExists(
+                    f"There is a drafter {name!r} already",
+                    why=f"its weights are {record.sha256[:12]}…, these are {sha256[:12]}…",
+                    remedy="Give this one another name: --name NAME",
+                )
+
     def add(self, record: DrafterRecord) -> DrafterRecord:
         """Store one; what is stored. The same weights under the same name again are no change.
 
@@ -81,12 +91,7 @@ class Drafters:
             if row is None:
                 connection.execute(insert(drafters).values(**asdict(record)))
                 return record
-        if row["sha256"] != record.sha256:
-            raise DrafterExists(
-                f"There is a drafter {record.name!r} already",
-                why=f"its weights are {row['sha256'][:12]}…, these are {record.sha256[:12]}…",
-                remedy="Give this one another name: --name NAME",
-            )
+        self.refuse_other(record.name, record.sha256)
         return DrafterRecord(**row)
 
     def remove(self, name: str) -> DrafterRecord:
