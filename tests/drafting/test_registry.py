@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
     database.close()
 
 
-def drafter(tmp_path: Path, name: str = "mine", **changed: object) -> str:
+def drafter(tmp_path: Path, name: str = "mine", **changed: Any) -> str:
     directory = write(tmp_path / name, **changed)
     write_card(directory, CARD)
     (directory / "optimizer.pt").write_bytes(b"left out")

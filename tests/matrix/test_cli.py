@@ -95,7 +95,9 @@ CASES = {
     "drafter of another model": Case(
         f"{_CREATE} --engine vllm --drafter path:{{files}}/other-drafter", "drafter_unfit", "the target's have 576"
     ),
-    "drafter on llama.cpp": Case(f"{_CREATE} --engine llamacpp --drafter ngram", "drafter_unfit", "vllm, sglang"),
+    "drafter on llama.cpp": Case(
+        f"{_CREATE} --engine llamacpp --drafter path:{{files}}/one/small", "drafter_unfit", "outrider drafter export"
+    ),
     "drafter of no known kind": Case(
         f"{_CREATE} --engine vllm --drafter hf:acme/nothing", "drafter_unfit", "outrider model pull hf:acme/nothing"
     ),
@@ -129,7 +131,9 @@ CASES = {
         "drafter inspect {files}/one/small --target smollm2-135m", "drafter_unfit", "states of 128 numbers"
     ),
     "export without a target": Case("drafter export {files}/one/small -o {files}/x.gguf", "usage", "--target"),
-    "unknown drafter": Case("drafter use nope --target hf:a/b", "drafter_not_found", "outrider drafter list"),
+    "drafter not in the registry": Case(
+        "drafter use nope --target hf:a/b", "drafter_not_found", "outrider drafter list"
+    ),
     "forget an unknown drafter": Case("drafter rm nope", "drafter_not_found", "outrider drafter list"),
     "drafter for nobody": Case("drafter use small", "usage", "--endpoint NAME or --target"),
     "drafter for no endpoint": Case("drafter use small --endpoint nope", "endpoint_not_found", "endpoint list"),
