@@ -20,3 +20,9 @@ def test_what_a_replica_reads_a_second_decides_what_affinity_may_cost() -> None:
 
 def test_without_a_measurement_the_default_holds() -> None:
     assert parse(made(None)).endpoints["small"].slack == Stickiness().slack
+
+
+def test_adapters_of_the_serving_revision_reach_the_gateway() -> None:
+    route = Route("small", "generate", 1, False, "ready", None, ((3, "d" * 64, 100),), 4, adapters=("polite", "terse"))
+    data = build([route], [], [], require_keys=False) | {"epoch": "e", "version": 1}
+    assert parse(data).endpoints["small"].models == ("small", "small:polite", "small:terse")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outrider.engines.drafters import advice, complaint, loaders
+from outrider.engines.drafters import advice, beside_adapters, complaint, loaders
 from outrider.engines.flags import flags
 from outrider.models.drafter import KINDS
 
@@ -39,3 +39,20 @@ def test_dflash_is_as_old_as_sglangs_flag_for_it() -> None:
 def test_advice_is_for_vllm_and_mixed_layers_alone() -> None:
     assert "VLLM_USE_V2_MODEL_RUNNER" in (advice("vllm", mixed_windows=True) or "")
     assert advice("vllm", mixed_windows=False) is advice("sglang", mixed_windows=True) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "engine", "version", "runs"),
+    [
+        ("ngram", "sglang", "0.5.15.post1", True),
+        ("dflash", "sglang", "0.5.15.post1", False),
+        ("dflash", "sglang", "0.5.22", False),
+        ("dflash", "sglang", "0.5.23", True),
+        ("draft", "sglang", "any", False),
+        ("dflash", "sglang", "0.4", False),
+        ("off", "sglang", "0.5.15.post1", True),
+        ("dflash", "vllm", "0.32.0", True),
+    ],
+)
+def test_what_runs_beside_adapters(method: str, engine: str, version: str, runs: bool) -> None:
+    assert (beside_adapters(method, engine, version) is None) is runs

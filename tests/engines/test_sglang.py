@@ -59,9 +59,9 @@ def test_adapters_go_by_their_own_names(tmp_path: Path, launch: Launch) -> None:
     # SGLang takes what stands behind the first colon of a request's model for the adapter.
     words = of(made(adapters={"polite": Lora(tmp_path, 8), "blunt": Lora(tmp_path, 12)}), launch)
     start = words.index("--enable-lora")
-    paths = json.dumps({"polite": str(tmp_path), "blunt": str(tmp_path)})
-    assert words[start : start + 7] == [
-        *("--enable-lora", "--lora-paths", paths, "--max-lora-rank", "12", "--max-loras-per-batch", "3")
+    named = [json.dumps({"lora_name": name, "lora_path": str(tmp_path)}) for name in ("polite", "blunt")]
+    assert words[start:] == [
+        *("--enable-lora", "--max-lora-rank", "12", "--max-loras-per-batch", "3", "--lora-paths", *named)
     ]
 
 

@@ -170,6 +170,7 @@ def test_warnings_reach_the_plan_with_the_recipes_word_on_modes(catalog: Catalog
 def test_a_drafter_of_the_hub_is_checked_later_and_the_plan_says_so(catalog: Catalog) -> None:
     listed = planned(catalog, drafter="hf:z-lab/Qwen3-8B-DFlash-b16@abc")
     assert (listed.speculation.method, listed.speculation.tokens) == ("dflash", 7)
+    assert decision(listed, "drafter").notes[1] == "the recipe says: trained on thinking answers"
     named = planned(catalog, drafter="hf:me/my-EAGLE3-head")
     assert named.speculation.method == "eagle3" and "by its name" in named.speculation.reason
     for made in (listed, named):
@@ -216,6 +217,16 @@ def test_adapters_are_pinned_and_stand_in_the_file(catalog: Catalog, tmp_path: P
     assert said["later"] == {"sources": ["hf:me/later@abc"], "sha256": None}
 
 
+def test_a_drafter_that_cannot_run_beside_adapters_is_dropped_or_refused(catalog: Catalog) -> None:
+    made = planned(catalog, adapters={"polite": "hf:me/polite"})
+    assert made.speculation.method == "off"
+    assert "runs adapters beside ngram only, not dflash" in decision(made, "drafter").reason
+    assert decision(made, "drafter").rejected == ("dflash: the recipe's",)
+    assert planned(catalog, adapters={"polite": "hf:me/polite"}, drafter="ngram").speculation.method == "ngram"
+    with pytest.raises(DrafterUnfit, match="beside adapters"):
+        planned(catalog, adapters={"polite": "hf:me/polite"}, drafter="hf:z-lab/Qwen3-8B-DFlash-b16")
+
+
 def test_an_adapter_of_another_width_is_refused(catalog: Catalog, tmp_path: Path) -> None:
     with pytest.raises(AdapterUnfit, match="'polite' does not fit"):
         planned(catalog, files=adapted(tmp_path, hidden=64), adapters={"polite": "path:/polite"})
@@ -244,3 +255,15 @@ def test_files_are_read_where_they_are(tmp_path: Path, monkeypatch: pytest.Monke
     assert files_of_spec(parse(spec), catalog).adapters["a"].sha256 != before, "another adapter is another revision"
     with pytest.raises(WeightsUnavailable, match="Nothing lies at"):
         files_of_spec(parse({"model": QWEN, "adapters": {"a": f"path:{tmp_path}/nope"}}), catalog)
+
+
+def test_no_difference_is_said_too(catalog: Catalog) -> None:
+    tokenizer = TokenizerFacts(source="t", size=151669)
+    files = Files(tokenizer=tokenizer, catalog_tokenizer=tokenizer)
+    made = planned(catalog, own(catalog), files, weights="path:/mine", drafter="off")
+    assert [note for note in decision(made, "weights").notes if not note.startswith("drafter:")] == []
+    shipped = load_catalog([])
+    base = shipped.get("smollm2-135m-instruct/llamacpp-cpu").model.facts
+    spec = {"model": SMALL, "engine": "llamacpp", "weights": "path:/same.gguf"}
+    same = plan(parse(spec), MACHINE, shipped, base.model_copy(update={"source": "header of same.gguf"}), files)
+    assert "no difference was found" in decision(same, "weights").reason

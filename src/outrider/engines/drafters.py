@@ -11,6 +11,11 @@ import yaml
 
 from outrider.engines.flags import ordered
 
+_BESIDE_ADAPTERS = {
+    "sglang": {"0.5.15.post1": ("ngram",), "0.5.23": ("ngram", "mtp", "eagle3", "dflash")},
+}
+"""Engine → version → methods that it runs beside LoRA adapters; an engine that is not here names no limit. Source:
+``check_lora_speculative_compatibility`` of sglang 0.5.23, ``check_lora_server_args`` of 0.5.15.post1."""
 _TITLES = {"sglang": "SGLang", "vllm": "vLLM", "llamacpp": "llama.cpp"}
 _FILE = Path(__file__).with_name("drafters.yaml")
 
@@ -47,6 +52,19 @@ def complaint(kind: str, engine: str, version: str) -> str | None:
     if version != "any" and ordered(version) < ordered(mine.since):
         return f"{_TITLES[engine]} {version} was not seen to load {kind} drafters; they are loaded by {others}"
     return None
+
+
+def beside_adapters(method: str, engine: str, version: str) -> str | None:
+    """Why an engine does not run a method beside LoRA adapters; None: it does, or nobody says.
+
+    Args:
+        version: of those looked at, the newest that is not newer counts; ``any``: the newest.
+    """
+    known = _BESIDE_ADAPTERS.get(engine, {})
+    older = [one for one in known if version == "any" or ordered(one) <= ordered(version)] or list(known)[:1]
+    if not older or method == "off" or method in known[older[-1]]:
+        return None
+    return f"{_TITLES[engine]} {older[-1]} runs adapters beside {', '.join(known[older[-1]])} only, not {method}"
 
 
 def advice(engine: str, *, mixed_windows: bool) -> str | None:

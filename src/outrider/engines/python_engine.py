@@ -130,12 +130,12 @@ class PythonEngine(EngineChild):
         self._begin(argv, env=env, launch=launch)
 
     def warm_up(self, report: Report) -> None:
-        """The payloads, each once, then a text from each adapter. Raises ReplicaFailed."""
+        """The payloads, each once, then the first of them to each adapter. Raises ReplicaFailed."""
         super().warm_up(report)
         for name in self.adapters:
             if self._address is not None:
                 report(Progress(f"warming up the adapter {name}"))
-                warmup.run(self._address, f"{self._served}:{name}", (warmup.CHAT,), lambda progress: None)
+                warmup.run(self._address, f"{self._served}:{name}", self.payloads[:1], lambda progress: None)
 
     @property
     def adapter_paths(self) -> Mapping[str, str]:

@@ -172,7 +172,10 @@ class SGLang(PythonEngine):
             **self._adapter_flags(),
             **self.extra,
         }
-        return [str(_SCRIPT), str(_key_file(launch)), *flags(self.name).argv(values)]
+        words = [str(_SCRIPT), str(_key_file(launch)), *flags(self.name).argv(values)]
+        # One JSON object an adapter, whatever may stand in its path: SGLang's help has the schema.
+        named = [json.dumps({"lora_name": name, "lora_path": path}) for name, path in self.adapter_paths.items()]
+        return [*words, "--lora-paths", *named] if named else words
 
     def variables(self, launch: Launch) -> dict[str, str]:
         """No download behind the plan's back."""
@@ -198,7 +201,6 @@ class SGLang(PythonEngine):
             return {}
         return {
             "enable_lora": True,
-            "lora_paths": self.adapter_paths,
             "max_lora_rank": self.adapter_rank,
             "max_loras_per_batch": min(len(self.adapters), _ADAPTERS_AT_ONCE) + 1,
         }

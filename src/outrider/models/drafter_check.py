@@ -194,8 +194,8 @@ def _rope(drafter: DrafterFacts, target: Target) -> Iterator[Finding]:
     if drafter.mrope:
         yield Finding(
             "rope",
-            "refuse",
-            "its config.json inherits the target's M-RoPE; a drafter turns plain positions",
+            "warn",
+            "its config.json inherits the target's M-RoPE; a drafter is trained with plain positions",
             "Take mrope_section out of its rope_scaling, if it was trained without.",
             "https://github.com/NVIDIA/Model-Optimizer/blob/main/examples/speculative_decoding/doc/dflash.md",
         )
@@ -227,9 +227,9 @@ def _window(drafter: DrafterFacts, target: Target) -> Iterator[Finding]:
         yield Finding("window", "warn", what, "Write layer_types into its config.json.", source)
     made, asked = drafter.context_length, target.context
     if made is not None and asked is not None and asked > made:
-        what = f"it goes to {made:,} tokens, a request may hold {asked:,}; some engines end on a longer one"
+        what = f"it goes to {made:,} tokens, a request may hold {asked:,}; engines were seen to refuse it, or to end"
         remedy = f"Set flags.context to {made:,} or less, or drafter to off."
-        yield Finding("context", "refuse", what, remedy, "https://github.com/ggml-org/llama.cpp/pull/22105")
+        yield Finding("context", "warn", what, remedy, "https://github.com/ggml-org/llama.cpp/pull/22105")
 
 
 def _block(drafter: DrafterFacts, tokens: int | None) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from outrider.recipes.candidate import STANDING, Pair, devices_wanted, divides, 
 from outrider.recipes.capacity import seconds
 from outrider.recipes.fit import MIB
 from outrider.recipes.given import Given, lay
-from outrider.recipes.given import refusal as given_refusal
+from outrider.recipes.given import refusal as refusal_of
 from outrider.recipes.library import Catalog
 from outrider.recipes.plan import Considered, Decision, MemoryPlan, Part
 from outrider.recipes.reading import Files
@@ -59,10 +59,7 @@ def choose(
         if recipes:
             raise _none_possible(endpoint, inventory, usable, rejected)
         raise _unknown(endpoint, catalog, facts, inventory)
-    found, given, unfit = lay(found, endpoint, facts, files)
-    if not found:
-        raise given_refusal(unfit)
-    rejected |= {name: error.why or error.what for name, error in unfit.items()}
+    found, given = _laid(found, endpoint, facts, files, rejected)
     weighed = [appraise(pair, endpoint, inventory, facts) for pair in found]
     fitting = sorted(_nearest([one for one in weighed if one.stage is None]), key=lambda one: _order(one, endpoint))
     failing = _nearest([one for one in weighed if one.stage is not None])
@@ -79,6 +76,17 @@ def choose(
     decision = Decision(choice="recipe", value=first.pair.recipe.id, reason=reason, rejected=lines)
     considered = _considered(first, reason, behind, passed, failing)
     return Choice(first, decision, considered, given[first.pair.recipe.id])
+
+
+def _laid(
+    found: Sequence[Pair], endpoint: Endpoint, facts: ModelFacts | None, files: Files, rejected: dict[str, str]
+) -> tuple[list[Pair], dict[str, Given]]:
+    """The pairs with what the endpoint brings; those that cannot take it go to ``rejected``."""
+    laid, given, unfit = lay(found, endpoint, facts, files)
+    if not laid:
+        raise refusal_of(unfit)
+    rejected |= {name: error.why or error.what for name, error in unfit.items()}
+    return laid, given
 
 
 def _nearest(ones: Sequence[Appraisal]) -> list[Appraisal]:

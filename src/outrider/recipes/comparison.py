@@ -133,7 +133,9 @@ def _texts(base: ModelFacts, own: ModelFacts, files: Files) -> list[str]:
     if base.has_chat_template and own.has_chat_template is False:
         lines.append("chat template: none, the catalog model has one; chat is refused or guessed by the engine")
     whose = (
-        "your weights bring none" if files.tokenizer is None else "the catalog model's files are not on this machine"
+        "your weights bring none"
+        if files.tokenizer is None
+        else "the catalog model's files are not on this machine (outrider model pull)"
     )
     return [*lines, f"tokenizer: not compared, {whose}"]
 

@@ -51,7 +51,12 @@ def chosen(
     made = Speculation.model_validate(
         {"method": method, "drafter": wanted, "quantization": quantization, "tokens": tokens, "reason": reason}
     )
-    return made, ("its files are not on this machine yet: outrider model pull fetches them, to be checked in the plan",)
+    notes = ["its files are not on this machine yet: outrider model pull fetches them, to be checked in the plan"]
+    if option is not None and option.trained_on.modes:
+        notes.append(f"the recipe says: trained on {' and '.join(option.trained_on.modes)} answers")
+    if option is not None and option.trained_on.languages:
+        notes.append(f"the recipe says: trained on {', '.join(option.trained_on.languages)}")
+    return made, tuple(notes)
 
 
 def _word(wanted: str, recipe: Recipe, facts: ModelFacts) -> Speculation:

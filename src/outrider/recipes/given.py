@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from outrider.engines import drafters
 from outrider.errors import AdapterUnfit, DrafterUnfit, WeightsUnfit
 from outrider.models import adapter
 from outrider.recipes import bound, comparison, drafter_choice
@@ -12,7 +13,7 @@ from outrider.recipes.appraisal import requests_each
 from outrider.recipes.candidate import Pair
 from outrider.recipes.plan import AdapterPlan
 from outrider.recipes.reading import Files
-from outrider.recipes.schema import Recipe
+from outrider.recipes.schema import Recipe, Speculation
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 
@@ -82,9 +83,26 @@ def _given(recipe: Recipe, endpoint: Endpoint, facts: ModelFacts | None, files: 
     if endpoint.drafter.source == "auto" and mine is not None:
         drafting = bound.speculation(mine, recipe, concurrency=requests_each(endpoint))
     adapters = _adapters(recipe, endpoint, against, files)
-    if adapters and drafting.drafter is not None:
-        warnings = (*warnings, "it was trained for the model without adapters; their requests accept fewer drafts")
+    if adapters:
+        drafting, warnings = _beside(recipe, endpoint, drafting, warnings)
     return Given(recipe.model_copy(update={"speculation": drafting}), differences, warnings, adapters)
+
+
+def _beside(
+    recipe: Recipe, endpoint: Endpoint, drafting: Speculation, warnings: tuple[str, ...]
+) -> tuple[Speculation, tuple[str, ...]]:
+    """What speculates beside adapters: a drafter that the engine does not run there is dropped, unless it was named."""
+    why = drafters.beside_adapters(drafting.method, recipe.engine.name, recipe.engine.version)
+    if why is None:
+        trained = ("it was trained for the model without adapters; their requests accept fewer drafts",)
+        return drafting, warnings + (trained if drafting.drafter is not None else ())
+    if endpoint.drafter.source not in ("auto", "off"):
+        raise DrafterUnfit(
+            f"{recipe.id} cannot use the drafter {endpoint.drafter.source} beside adapters",
+            why=why,
+            remedy="Leave one of them out, or name another engine.",
+        )
+    return Speculation(method="off", reason=f"it has adapters: {why}"), warnings
 
 
 def _adapters(recipe: Recipe, endpoint: Endpoint, facts: ModelFacts, files: Files) -> tuple[AdapterPlan, ...]:

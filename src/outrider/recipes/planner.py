@@ -139,7 +139,9 @@ def _weights(endpoint: Endpoint, recipe: Recipe, facts: ModelFacts | None, laid:
         rejected = tuple(f"{s.reference}: the recipe's" for s in recipe.weights if s.reference != endpoint.weights)
         reason = "given by you; not pinned by a digest"
         if facts is None:
-            reason += "; not compared with the catalog model: they are not on this machine yet"
+            reason += "; not compared with the catalog model: they are not on this machine yet (outrider model pull)"
+        elif laid.weights == ():
+            reason += "; compared with the catalog model, no difference was found"
         notes = laid.weights or ()
         return given, Decision(choice="weights", value=endpoint.weights, reason=reason, rejected=rejected, notes=notes)
     chosen = weights_of(recipe)
