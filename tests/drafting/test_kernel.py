@@ -50,6 +50,14 @@ def test_a_gradient_goes_by_torch() -> None:
     assert projected.grad is not None and projected.grad.abs().min() >= 0
 
 
+def test_the_benchmark_runs() -> None:
+    """On the CPU, with tiny shapes; it checks by itself that the three ways agree."""
+    script = [sys.executable, "benchmarks/drafter/kernel.py", "--device", "cpu"]
+    ran = subprocess.run(script, capture_output=True, text=True, timeout=100)
+    assert ran.returncode == 0, ran.stderr
+    assert [line.split()[4] for line in ran.stdout.splitlines()] == ["layers", "torch", "fused"]
+
+
 CHECK = """
 import torch
 from outrider.drafting import kernel

@@ -67,7 +67,8 @@ def load(directory: Path, *, dtype: torch.dtype = torch.bfloat16, device: str | 
     try:
         weights: dict[str, Tensor] = load_file(directory / WEIGHTS)
     except (OSError, SafetensorError) as error:
-        raise InvalidDrafter(f"No drafter can be read in {directory}", why=f"{WEIGHTS}: {error}") from None
+        said = (error.strerror if isinstance(error, OSError) else None) or "it is no whole safetensors file"
+        raise InvalidDrafter(f"No drafter can be read in {directory}", why=f"{WEIGHTS}: {said}") from None
     check(config, {name: tuple(tensor.shape) for name, tensor in weights.items()})
     drafter = DFlash(config)
     drafter.load_state_dict(weights)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,8 @@ _INNER = frozenset(
         "target_layer_ids",
     }
 )
+#: RoPE whose frequencies do not depend on how long the text is.
+_ROPE = ("default", "linear", "llama3", "yarn")
 _DFLASH2 = ("conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k")
 
 
@@ -155,6 +157,7 @@ class DraftConfig:
         Raises:
             InvalidDrafter: the values contradict one another.
         """
+        _refuse_mistyped(vars(self))
         object.__setattr__(self, "layer_types", tuple(self.layer_types) or (FULL,) * self.num_hidden_layers)
         object.__setattr__(self, "target_layer_ids", tuple(self.target_layer_ids))
         for wrong in _contradictions(self):
@@ -186,6 +189,10 @@ class DraftConfig:
             InvalidDrafter: a field is unknown or missing, of another architecture, or contradicts another.
         """
         inner = document.get("dflash_config") or {}
+        if not isinstance(inner, Mapping):
+            raise InvalidDrafter(
+                "The drafter's config.json has a value that cannot be", why="dflash_config is no object"
+            )
         _refuse_unknown(document, inner)
         values = {name: document[name] for name in _TOP - {"rope_parameters"} if document.get(name) is not None}
         values |= {name: inner[name] for name in _INNER | _EITHER if inner.get(name) is not None}
@@ -196,6 +203,7 @@ class DraftConfig:
             raise InvalidDrafter("The drafter samples from its anchor", why="DFlash and DFlash 2 never do; DSpark does")
         causal = values.pop("causal", None)
         values.setdefault("is_causal", causal)
+        _refuse_mistyped(values)
         if not {"hidden_size", "num_attention_heads"} - values.keys():
             values.setdefault("head_dim", values["hidden_size"] // values["num_attention_heads"])
         if not {"num_target_layers", "num_hidden_layers"} - values.keys():
@@ -217,8 +225,11 @@ class DraftConfig:
         file = directory / "config.json"
         try:
             document = json.loads(file.read_text())
-        except (OSError, ValueError) as error:
-            raise InvalidDrafter(f"No drafter can be read in {directory}", why=f"config.json: {error}") from None
+        except OSError as error:
+            why = f"config.json: {error.strerror}"
+            raise InvalidDrafter(f"No drafter can be read in {directory}", why=why) from None
+        except ValueError:
+            raise InvalidDrafter(f"No drafter can be read in {directory}", why="config.json is no JSON") from None
         if not isinstance(document, dict):
             raise InvalidDrafter(f"No drafter can be read in {directory}", why="config.json is no JSON object")
         return cls.parse(document)
@@ -258,6 +269,28 @@ class DraftConfig:
         }
 
 
+def _is_count(value: object, least: int = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _refuse_mistyped(values: Mapping[str, Any]) -> None:
+    """Refuse the first value that is not of its field's kind; counts are at least 1."""
+    for one in fields(DraftConfig):
+        value, (kind, _, rest) = values.get(one.name), str(one.type).partition(" | ")
+        if one.name not in values or (value is None and rest):
+            continue
+        holds = {
+            "int": _is_count(value, 0 if one.name == "mask_token_id" else 1),
+            "float": isinstance(value, (int, float)) and not isinstance(value, bool),
+            "bool": isinstance(value, bool),
+            "Mapping[str, Any]": isinstance(value, Mapping),
+            "tuple[int, ...]": isinstance(value, (list, tuple)) and all(_is_count(entry, 0) for entry in value),
+            "tuple[str, ...]": isinstance(value, (list, tuple)) and all(isinstance(entry, str) for entry in value),
+        }[kind]
+        if not holds:
+            raise InvalidDrafter("The drafter's config.json has a value that cannot be", why=f"{one.name} is {value!r}")
+
+
 def _contradictions(config: DraftConfig) -> list[str]:
     ids, dflash2 = config.target_layer_ids, [getattr(config, name) for name in _DFLASH2]
     checks = [
@@ -294,14 +327,20 @@ def _refuse_unknown(document: Mapping[str, Any], inner: Mapping[str, Any]) -> No
 
 def _rope(document: Mapping[str, Any]) -> dict[str, Any]:
     """Base and scaling from ``rope_parameters`` (transformers 5) or from ``rope_theta`` and ``rope_scaling``."""
-    parameters = dict(document.get("rope_parameters") or document.get("rope_scaling") or {})
+    given = document.get("rope_parameters") or document.get("rope_scaling") or {}
+    theta = document.get("rope_theta")
+    if not isinstance(given, Mapping):
+        raise InvalidDrafter("The drafter's config.json has a value that cannot be", why=f"its RoPE is {given!r}")
+    parameters = dict(given)
     kind = parameters.pop("rope_type", parameters.pop("type", "default"))
-    theta = parameters.pop("rope_theta", document.get("rope_theta"))
+    theta = parameters.pop("rope_theta", theta)
     partial = parameters.get("rope_dim") or parameters.get("partial_rotary_factor", 1.0) != 1.0
     if partial or "mrope_section" in parameters:
         raise InvalidDrafter(
             "The drafter's RoPE is not the one of DFlash",
             why="it turns whole heads by one position: no partial or M-RoPE",
         )
+    if kind not in _ROPE:
+        raise InvalidDrafter("The drafter's RoPE is not known here", why=f"rope_type is {kind!r}, not of {_ROPE}")
     found: dict[str, Any] = {"rope_scaling": None if kind == "default" else {"rope_type": kind, **parameters}}
-    return found if theta is None else found | {"rope_theta": float(theta)}
+    return found if theta is None else found | {"rope_theta": theta}
