@@ -1,4 +1,4 @@
-"""``drafter data``, ``drafter train`` and ``drafter eval``: make what a drafter learns from, make it, say how good it is.
+"""``drafter data``, ``drafter train`` and ``drafter eval``: what a drafter learns from, the drafter, how good it is.
 
 The group ``drafter`` registers them. What needs torch is imported when it is used.
 """
@@ -38,7 +38,9 @@ def data(
     target: TargetPath,
     chats: Annotated[int, typer.Option(help="Conversations that the target makes up.")] = 0,
     prompts: Annotated[list[Path] | None, typer.Option(help='JSONL: {"messages": [...]} a line. Repeatable.')] = None,
-    templates: Annotated[list[Path] | None, typer.Option(help="YAML of templates with typed slots. Repeatable.")] = None,
+    templates: Annotated[
+        list[Path] | None, typer.Option(help="YAML of templates with typed slots. Repeatable.")
+    ] = None,
     shipped_templates: Annotated[bool, typer.Option(help="Also the templates of the shipped drafter.")] = False,
     per_template: Annotated[int, typer.Option(help="Fillings of each template.")] = 20,
     turns: Annotated[int, typer.Option(help="Most turns of a made-up conversation.")] = 1,
@@ -118,7 +120,7 @@ def train(
     from outrider.drafting.trackers import track
 
     chosen = training_settings.TrainSettings() if settings is None else training_settings.read(settings)
-    said = {"seed": seed, "steps": 0 if minutes else steps, "minutes": minutes}
+    said: dict[str, Any] = {"seed": seed, "steps": 0 if minutes else steps, "minutes": minutes}
     chosen = replace(chosen, **{name: value for name, value in said.items() if value is not None})
     found, loaded, digest = dataset.read(data), _target(target, device), target_digest(target)
     drafter = training.fresh(chosen, loaded) if start is None else training.warm(start, loaded)
@@ -184,7 +186,9 @@ def evaluate(
     ratio = None if against is None else acceptance.ratio(measured[str(drafter)], measured[str(against)])
     if as_json:
         shown: dict[str, Any] = {name: each.emit() for name, each in measured.items()}
-        show_json(shown if ratio is None else shown | {"ratio": {"value": ratio.value, "low": ratio.low, "high": ratio.high}})
+        show_json(
+            shown if ratio is None else shown | {"ratio": {"value": ratio.value, "low": ratio.low, "high": ratio.high}}
+        )
         return
     for name, each in measured.items():
         say(name, "bold")
@@ -254,7 +258,12 @@ def _form(target: Target) -> ChatFormat:
 
 
 def _writer(
-    target: Target, form: ChatFormat, settings: Any, *, slots: tuple[int, int], engine: tuple[str | None, str, str | None]
+    target: Target,
+    form: ChatFormat,
+    settings: Any,
+    *,
+    slots: tuple[int, int],
+    engine: tuple[str | None, str, str | None],
 ) -> Writer:
     from outrider.drafting import generation
     from outrider.drafting.engine_writer import EngineWriter
@@ -263,9 +272,7 @@ def _writer(
     if url is not None:
         return EngineWriter(url, model, form, key=key, concurrency=slots[0], seed=settings.seed)
     size = generation.Slots(*slots)
-    return generation.in_process(
-        target, size, stops=form.stops, seed=settings.seed, top_p=settings.answer.top_p < 1
-    )
+    return generation.in_process(target, size, stops=form.stops, seed=settings.seed, top_p=settings.answer.top_p < 1)
 
 
 def _same_target(found: Dataset, target: Path) -> None:

@@ -36,7 +36,13 @@ def measure(drafter: DFlash, target: Target, batch: Batch, settings: TrainSettin
 
     selector = drafter.candidate_selector
     unary = block_loss(
-        hidden, head, labels, scored, settings.loss, teacher=teacher, candidates=0 if selector is None else selector.top_k
+        hidden,
+        head,
+        labels,
+        scored,
+        settings.loss,
+        teacher=teacher,
+        candidates=0 if selector is None else selector.top_k,
     )
     if selector is None or unary.candidates is None:
         return Step(unary.loss, eal(unary.correct, scored))
@@ -67,7 +73,8 @@ def _blocks(drafter: DFlash, target: Target, batch: Batch, states: States, setti
     config = drafter.config
     kinds = {kind: index for index, kind in enumerate(config.layer_types)}
     by_kind: Mapping[str, Mask] = {
-        kind: batch.block_mask(window=config.window(layer), causal=config.causal(layer)) for kind, layer in kinds.items()
+        kind: batch.block_mask(window=config.window(layer), causal=config.causal(layer))
+        for kind, layer in kinds.items()
     }
     device = batch.tokens.device.type
     with torch.autocast(device, torch.bfloat16, enabled=settings.precision == "bf16"):

@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905, E501
 """Typed values for the slots of templates: plausible, many, and nobody's.
 
 Telephone numbers, domains and addresses come from ranges reserved for examples (555-01xx, RFC 2606, RFC 5737).
@@ -50,9 +51,13 @@ _FIRMS = (
     "Falcon Fern Forge Glacier Granite Grove Harvest Helix Horizon Iris Juniper Lark Linden Lotus Maple Meadow Meridian Nova "
     "Oak Onyx Orchid Osprey Pioneer Quartz Raven Ridge River Sable Sierra Spruce Summit Tern Tidal Timber Vertex Willow"
 ).split()
-_STATES = "active approved archived cancelled closed completed confirmed delayed delivered draft failed new open paid".split()
+_STATES = (
+    "active approved archived cancelled closed completed confirmed delayed delivered draft failed new open paid".split()
+)
 _STATES += "paused pending queued ready rejected resolved returned scheduled shipped stopped waiting".split()
-_COLOURS = "black blue brown cyan gold gray green indigo ivory lime magenta maroon navy olive orange pink purple red".split()
+_COLOURS = (
+    "black blue brown cyan gold gray green indigo ivory lime magenta maroon navy olive orange pink purple red".split()
+)
 _COLOURS += "salmon silver tan teal turquoise violet white yellow".split()
 _LEVELS = "low medium high urgent critical minor major normal".split()
 
@@ -69,7 +74,9 @@ KINDS: dict[str, Callable[[Random], str]] = {
     "person": lambda r: f"{r.choice(_GIVEN)} {r.choice(_FAMILY)}",
     "given_name": lambda r: r.choice(_GIVEN),
     "city": lambda r: r.choice(_CITIES),
-    "company": lambda r: f"{r.choice(_FIRMS)} {r.choice(['Labs', 'Ltd', 'Group', 'Works', 'Partners', 'Systems', 'Foods'])}",
+    "company": lambda r: (
+        f"{r.choice(_FIRMS)} {r.choice(['Labs', 'Ltd', 'Group', 'Works', 'Partners', 'Systems', 'Foods'])}"
+    ),
     "product": lambda r: f"{r.choice(_ADJECTIVES)} {r.choice(_THINGS)}",
     "thing": lambda r: r.choice(_THINGS),
     "topic": lambda r: r.choice(_TOPICS),
