@@ -1,4 +1,4 @@
-"""``drafter data``, ``drafter train`` and ``drafter eval``: make what a drafter learns from, make it, say how good it is.
+"""``drafter data``, ``drafter train`` and ``drafter eval``: what a drafter learns from, the drafter, how good it is.
 
 The group ``drafter`` registers them. What needs torch is imported when it is used.
 """
@@ -120,7 +120,7 @@ def train(
     from outrider.drafting.trackers import track
 
     chosen = training_settings.TrainSettings() if settings is None else training_settings.read(settings)
-    said = {"seed": seed, "steps": 0 if minutes else steps, "minutes": minutes}
+    said: dict[str, Any] = {"seed": seed, "steps": 0 if minutes else steps, "minutes": minutes}
     chosen = replace(chosen, **{name: value for name, value in said.items() if value is not None})
     found, loaded, digest = dataset.read(data), _target(target, device), target_digest(target)
     drafter = training.fresh(chosen, loaded) if start is None else training.warm(start, loaded)

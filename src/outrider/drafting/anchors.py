@@ -1,8 +1,8 @@
 """Where training blocks start, and what each of their slots should say.
 
-An *anchor* is a supervised token whose successor is supervised too, in the same document (SpecForge's rule). Slot ``k`` of
-its block predicts the token ``k`` places after it; slot 0 is the anchor itself and is never scored. A block is cut where
-the loss mask turns off or its document ends, so the last block of an answer is short rather than left out.
+An *anchor* is a supervised token whose successor is supervised too, in the same document (SpecForge's rule). Slot
+``k`` of its block predicts the token ``k`` places after it; slot 0 is the anchor itself and is never scored. A block
+is cut where the loss mask turns off or its document ends, so the last block of an answer is short rather than left out.
 """
 
 from __future__ import annotations

@@ -26,13 +26,15 @@ SLOTS = "outrider_slots"
 @functools.cache
 def compiled_flex() -> Callable[..., Tensor]:
     """FlexAttention, compiled once for each set of shapes; it is of no use uncompiled."""
-    return torch.compile(flex_attention, dynamic=False)
+    compiled: Callable[..., Tensor] = torch.compile(flex_attention, dynamic=False)
+    return compiled
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: BlockMask | Tensor, scale: float | None = None) -> Tensor:
     """Grouped-query attention [b, heads, q, d] under either form of mask."""
     if isinstance(mask, BlockMask):
-        return compiled_flex()(query, key, value, block_mask=mask, scale=scale, enable_gqa=True)
+        flex = flex_attention if torch.compiler.is_compiling() else compiled_flex()
+        return flex(query, key, value, block_mask=mask, scale=scale, enable_gqa=True)
     return torch.nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, scale=scale, enable_gqa=True
     )

@@ -1,8 +1,9 @@
 """The data a drafter is trained and measured on: what the target said, row by row, with a manifest beside it.
 
-``rows.jsonl`` holds one conversation a line: ``{"id", "slice", "split", "template", "tokens", "answers"}``. ``answers`` are
-``[start, end)`` spans of ``tokens`` that the target wrote, its end-of-turn token included unless it was cut short.
-``manifest.json`` says which target (digest of its weights), which samplers, how many of what, and the digest of the rows.
+``rows.jsonl`` holds one conversation a line: ``{"id", "slice", "split", "template", "tokens", "answers"}``.
+``answers`` are ``[start, end)`` spans of ``tokens`` that the target wrote, its end-of-turn token included unless it
+was cut short. ``manifest.json`` says which target (digest of its weights), which samplers, how many of what, and the
+digest of the rows.
 """
 
 from __future__ import annotations
@@ -98,8 +99,10 @@ def write(directory: Path, rows: Iterable[Row], about: Mapping[str, Any]) -> dic
         "templates": {split: sorted(names) for split, names in templates.items()},
         "sha256": hasher.hexdigest(),
     }
-    (directory / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
-    return manifest
+    text = json.dumps(manifest, indent=2)
+    (directory / MANIFEST).write_text(text + "\n")
+    written: dict[str, Any] = json.loads(text)
+    return written
 
 
 def read(directory: Path) -> Dataset:

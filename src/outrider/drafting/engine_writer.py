@@ -1,7 +1,7 @@
 """The target answers through an engine that serves it: any with OpenAI's ``/v1/completions`` that takes token ids.
 
-Prompts go as token ids, so the engine applies no template of its own. Answers come back as ids where the engine gives them
-(``return_token_ids`` of vLLM, ``return_tokens`` of llama.cpp), else as text that is tokenised again.
+Prompts go as token ids, so the engine applies no template of its own. Answers come back as ids where the engine gives
+them (``return_token_ids`` of vLLM, ``return_tokens`` of llama.cpp), else as text that is tokenised again.
 """
 
 from __future__ import annotations

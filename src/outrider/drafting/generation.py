@@ -35,7 +35,7 @@ class Slots:
 
 def in_process(target: Target, slots: Slots, *, stops: Iterable[int], seed: int, top_p: bool = False) -> SlotWriter:
     """The target itself as a writer."""
-    return SlotWriter(target.model, slots=slots.number, width=slots.width, stops=stops, seed=seed, top_p=top_p)
+    return SlotWriter(target, slots=slots.number, width=slots.width, stops=stops, seed=seed, top_p=top_p)
 
 
 def rows(texts: Iterable[Text], user_stop: int) -> Iterator[Row]:

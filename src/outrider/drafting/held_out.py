@@ -15,7 +15,8 @@ from .target import Target
 
 
 def records(rows: Sequence[Row], *, per_slice: int, seed: int = 0) -> list[Record]:
-    """The last answer of up to ``per_slice`` rows of each slice, drawn by the seed; those too short to draft are left out."""
+    """The last answer of up to ``per_slice`` rows of each slice, drawn by the seed; those too short to draft are left
+    out."""
     found: list[Record] = []
     for name in sorted({row.slice for row in rows}):
         group = [row for row in rows if row.slice == name and row.answers[-1][1] - row.answers[-1][0] > 16]
@@ -39,8 +40,8 @@ def after_context(
 ) -> list[Record]:
     """The same last questions after contexts of different length, answered greedily by the target each time.
 
-    Conversations of ``rows`` come before the last user's turn, cut on the left so that the whole prompt has exactly as many
-    tokens as wanted. Slices are ``context-LENGTH``, records of all lengths in the same order.
+    Conversations of ``rows`` come before the last user's turn, cut on the left so that the whole prompt has exactly
+    as many tokens as wanted. Slices are ``context-LENGTH``, records of all lengths in the same order.
     """
     chats = [row for row in rows if len(row.answers) == 1]
     random = Random(seed)

@@ -55,7 +55,8 @@ class Attention(nn.Module):
 def attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor:
     """Softmax attention with ``[B, nH, R, d]`` queries and ``[B, nKV, S + R, d]`` keys and values."""
     if isinstance(mask, BlockMask):
-        mixed: Tensor = _flex(queries.is_cuda)(queries, keys, values, block_mask=mask, enable_gqa=True)
+        flex = flex_attention if torch.compiler.is_compiling() else _flex(queries.is_cuda)
+        mixed: Tensor = flex(queries, keys, values, block_mask=mask, enable_gqa=True)
         return mixed
     return functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
 

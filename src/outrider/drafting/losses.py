@@ -8,7 +8,8 @@ Objectives (dflash.md §3.2):
 - ``ce``: cross-entropy with the label, slot ``k`` weighted ``exp(-(k-1)/γ)``;
 - ``kd``: cross-entropy with the target's distribution at that slot, weighted likewise;
 - ``dpace``: cross-entropy weighted by D-PACE. With ``p_k`` the drafter's probability of the label at slot ``k``,
-  ``s_k = (1-α) p_k + α`` (1 at unscored slots), ``P_k = Π_{j≤k} s_j``: ``w_k = Σ_{j≥k} P_j`` over scored slots, detached.
+  ``s_k = (1-α) p_k + α`` (1 at unscored slots), ``P_k = Π_{j≤k} s_j``: ``w_k = Σ_{j≥k} P_j`` over scored slots,
+  detached.
 
 ``ce`` and ``kd`` are divided by the sum of their weights, ``dpace`` by the number of blocks: its weights carry scale.
 """

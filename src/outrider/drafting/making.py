@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -35,13 +35,13 @@ class DataSettings:
     """
 
     chats: int = 1000
-    self_prompting: prompts.SelfPrompting = prompts.SelfPrompting()
+    self_prompting: prompts.SelfPrompting = field(default_factory=prompts.SelfPrompting)
     prompts: tuple[Path, ...] = ()
     templates: tuple[Path, ...] = ()
     per_template: int = 0
     held_out_per_template: int = 20
     templates_kept: int = 0
-    answer: Sampler = Sampler()
+    answer: Sampler = field(default_factory=Sampler)
     limit: int = 384
     minutes: float = 0.0
     seed: int = 0

@@ -5,8 +5,8 @@ Two masks are made from it:
 
 - the target's: causal inside each document;
 - the drafter's (dflash.md §1.5, SpecForge): the queries are the rows of ``A`` blocks of ``B`` tokens, the keys are the
-  ``S`` context rows and then the same ``A·B`` block rows. A block row sees context of its own document *strictly* before
-  its anchor, within ``window`` of the row's own position, and its own block: all of it, or causally.
+  ``S`` context rows and then the same ``A·B`` block rows. A block row sees context of its own document *strictly*
+  before its anchor, within ``window`` of the row's own position, and its own block: all of it, or causally.
 
 The same predicate makes both forms, so a test of the dense one is a test of the other.
 """
@@ -102,8 +102,8 @@ def causal_tiles(documents: Tensor) -> Tensor:
 
 
 def block_tiles(documents: Tensor, anchors: Tensor, size: int) -> Tensor:
-    """Tiles in which :func:`block` may be true, whatever the window: context before the last anchor of a tile of queries
-    and in the documents of its anchors, and the tiles on the blocks' own diagonal."""
+    """Tiles in which :func:`block` may be true, whatever the window: context before the last anchor of a tile of
+    queries and in the documents of its anchors, and the tiles on the blocks' own diagonal."""
     width, rows = documents.shape[1], anchors.shape[1] * size
     in_tile = max(1, TILE // size)
     padded = torch.nn.functional.pad(anchors, (0, -anchors.shape[1] % in_tile), value=-1)

@@ -53,7 +53,8 @@ class Optimizer:
 
     def __init__(self, module: nn.Module, settings: OptimizerSettings) -> None:
         self._settings = settings
-        matrices, rest = [], []
+        matrices: list[nn.Parameter] = []
+        rest: list[nn.Parameter] = []
         for name, parameter in module.named_parameters():
             if not parameter.requires_grad:
                 continue

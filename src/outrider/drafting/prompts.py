@@ -1,10 +1,11 @@
-"""What the target is asked: turns it makes up itself, conversations from a file, filled templates. All become scripts."""
+"""What the target is asked: turns it makes up itself, conversations from a file, filled templates. All become
+scripts."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,7 +31,7 @@ class SelfPrompting:
     systems: tuple[str | None, ...] = (None,)
     openers: tuple[str, ...] = ("",)
     turns: tuple[float, ...] = (1.0,)
-    user: Sampler = Sampler(temperature=1.0, min_p=0.05)
+    user: Sampler = field(default_factory=lambda: Sampler(temperature=1.0, min_p=0.05))
     user_limit: int = 128
     held_out: float = 0.02
 

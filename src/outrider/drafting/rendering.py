@@ -12,7 +12,24 @@ from .values import KINDS, NUMERIC
 Row = Mapping[str, str]
 
 VIEWS = frozenset(
-    "noun class_name fields typed sentence pairs json python javascript csv table xml yaml arguments field value".split()
+    [
+        "noun",
+        "class_name",
+        "fields",
+        "typed",
+        "sentence",
+        "pairs",
+        "json",
+        "python",
+        "javascript",
+        "csv",
+        "table",
+        "xml",
+        "yaml",
+        "arguments",
+        "field",
+        "value",
+    ]
 )
 """Words that an operation's text may hold in braces."""
 

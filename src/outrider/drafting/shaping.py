@@ -35,7 +35,8 @@ def shape(settings: ShapeSettings, target: Target) -> DraftConfig:
         num_target_layers=target.num_layers,
         vocab_size=target.vocab_size,
         mask_token_id=free_token(target) if settings.mask_token is None else settings.mask_token,
-        target_layer_ids=settings.taps or default_layer_ids(target.num_layers, max(3, settings.layers)),
+        target_layer_ids=settings.taps
+        or tuple(sorted({*default_layer_ids(target.num_layers, max(3, settings.layers))})),
         block_size=settings.block,
         rms_norm_eps=getattr(config, "rms_norm_eps", 1e-6),
         rope_theta=float(settings.rope_theta or theta),

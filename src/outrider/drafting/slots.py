@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .attention import SLOTS, SlotStore, attending
+from .target import Target
 
 _LOOK_EVERY = 8
 _SPAN = 128
@@ -75,12 +76,25 @@ class Text:
 
 
 class SlotWriter:
-    """Writes texts with ``model`` in ``slots`` slots of at most ``width`` tokens."""
+    """Writes texts with ``target`` in ``slots`` slots of at most ``width`` tokens."""
 
-    def __init__(self, model: Any, *, slots: int, width: int, stops: Iterable[int], seed: int, top_p: bool) -> None:
-        self._model, self._slots, self._width = model, slots, width
-        self._device = next(model.parameters()).device
-        self._store = SlotStore(model.config, slots, width, self._device, next(model.parameters()).dtype)
+    def __init__(
+        self, target: Target, *, slots: int, width: int, stops: Iterable[int], seed: int, top_p: bool = False
+    ) -> None:
+        """Set the slots up.
+
+        Args:
+            target: who writes.
+            slots: texts at once.
+            width: longest text, in tokens.
+            stops: tokens that end a turn.
+            seed: of what is drawn.
+            top_p: whether some sampler's ``top_p`` is below 1.
+        """
+        model: Any = target.model
+        self._target, self._model, self._slots, self._width = target, model, slots, width
+        self._device = target.device
+        self._store = SlotStore(model.config, slots, width, self._device, target.dtype)
         self._stops = torch.tensor(sorted(stops), device=self._device)
         self._tokens = torch.zeros(slots, width + 1, device=self._device, dtype=torch.long)
         self._position = torch.zeros(slots, device=self._device, dtype=torch.long)
@@ -103,11 +117,11 @@ class SlotWriter:
 
         Texts whose unsupervised span met no stop token, or that would outgrow their slot, are dropped.
         """
-        with attending(self._model, SLOTS):
-            while True:
-                yield from self._look(scripts, report)
-                if not any(self._state):
-                    return
+        while True:
+            yield from self._look(scripts, report)
+            if not any(self._state):
+                return
+            with attending(self._model, SLOTS):
                 for _ in range(_LOOK_EVERY):
                     self._advance()
 
@@ -198,7 +212,7 @@ class SlotWriter:
         hidden = self._model.get_decoder()(
             input_ids=token[:, None], position_ids=at[:, None], use_cache=False, store=self._store
         ).last_hidden_state
-        drawn = self._draw(self._model.lm_head(hidden[:, 0]).float())
+        drawn = self._draw(self._target.shape_logits(self._target.logits(hidden[:, 0])).float())
         following = at + 1
         known = following < self._given
         move = ~self._still
@@ -223,7 +237,7 @@ def _nucleus(logits: Tensor, top_p: Tensor) -> Tensor:
     """The smallest sets of most likely tokens that hold ``top_p``."""
     ordered, order = logits.softmax(-1).sort(-1, descending=True)
     before = ordered.cumsum(-1) - ordered
-    return torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before < top_p)
+    return torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before < top_p.clamp(min=1e-6))
 
 
 class _Progress:

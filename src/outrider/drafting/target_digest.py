@@ -1,7 +1,7 @@
 """Which weights a target has: what data, drafters and their cards are bound to.
 
-A GGUF is slow to dequantise, so it can be written out once as a Hugging Face directory; that directory keeps the digest of
-the file it came from (``source.json``), since it is the same function.
+A GGUF is slow to dequantise, so it can be written out once as a Hugging Face directory; that directory keeps the
+digest of the file it came from (``source.json``), since it is the same function.
 """
 
 from __future__ import annotations

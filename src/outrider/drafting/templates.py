@@ -1,8 +1,8 @@
 """Templates with typed slots, and short structured tasks composed of records and operations.
 
-A template is text with slots ``{name:type}``; equal names hold equal values. A file lists templates outright, or *records*
-(a sentence whose slots are fields) and *operations* (tasks on any record): each pair of them is one template. Templates,
-never rows, are split: those of a held-out record are only ever measured on.
+A template is text with slots ``{name:type}``; equal names hold equal values. A file lists templates outright, or
+*records* (a sentence whose slots are fields) and *operations* (tasks on any record): each pair of them is one
+template. Templates, never rows, are split: those of a held-out record are only ever measured on.
 """
 
 from __future__ import annotations

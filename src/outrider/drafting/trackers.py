@@ -24,7 +24,7 @@ def track(tensorboard: Path | None, wandb: str | None) -> Iterator[Callable[[Pro
         if tensorboard is not None:
             writer = _module("torch.utils.tensorboard", "tensorboard").SummaryWriter(str(tensorboard))
             stack.callback(writer.close)
-            sinks.append(lambda step, values: [writer.add_scalar(k, v, step) for k, v in values.items()] and None)
+            sinks.append(lambda step, values: writer.add_scalars("training", values, step))
         if wandb is not None:
             run = _module("wandb", "wandb").init(project=wandb)
             stack.callback(run.finish)

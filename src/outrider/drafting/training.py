@@ -1,7 +1,8 @@
 """Trains a drafter for a frozen target on what that target said.
 
-Everything drawn at a step depends on the seed and the step alone, so a run resumed from any saved state goes on as if it
-had never stopped: bit for bit on a CPU. Under ``torchrun`` each process takes its own rows and gradients are averaged.
+Everything drawn at a step depends on the seed and the step alone, so a run resumed from any saved state goes on as if
+it had never stopped: bit for bit on a CPU. Under ``torchrun`` each process takes its own rows and gradients are
+averaged.
 """
 
 from __future__ import annotations
@@ -155,8 +156,8 @@ class Trainer:
             if self.step % every == 0 or measuring or self.step == last:
                 held_out = self.validate() if measuring or self.step == last else None
                 loss, eal = (sums / counted).tolist()
-                pace = counted * self.settings.rows * self.settings.width * self._world.size
-                pace /= max(time.monotonic() - begun, 1e-9)
+                tokens = counted * self.settings.rows * self.settings.width * self._world.size
+                pace = tokens / max(time.monotonic() - begun, 1e-9)
                 epoch = self._rows.epoch(self.step * self.settings.rows * self._world.size)
                 report(Progress(self.step, self.steps, loss, eal, held_out, pace, epoch))
                 sums.zero_()
@@ -275,7 +276,7 @@ def _compile(layers: list[torch.nn.Module]) -> None:
 
     torch._dynamo.config.suppress_errors = True
     for layer in layers:
-        layer.forward = torch.compile(layer.forward, dynamic=False)  # type: ignore[method-assign]
+        layer.forward = torch.compile(layer.forward, dynamic=False)
 
 
 def _plain(value: Any) -> Any:

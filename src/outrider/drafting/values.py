@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905, E501
 """Typed values for the slots of templates: plausible, many, and nobody's.
 
 Telephone numbers, domains and addresses come from ranges reserved for examples (555-01xx, RFC 2606, RFC 5737).
