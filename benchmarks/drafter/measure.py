@@ -231,7 +231,7 @@ def _paired(
     engine = [statistics.fmean(drafted.steps) for _, _, drafted in whole]
     pairs = [(a, b) for a, b in zip(engine, reference, strict=True) if not math.isnan(b)]
     differences = [a - b for a, b in pairs]
-    error = statistics.stdev(differences) / math.sqrt(len(differences)) if len(differences) > 1 else math.nan
+    error = statistics.stdev(differences) / math.sqrt(len(differences)) if len(differences) > 1 else None
     with_it = statistics.median(drafted.ms for _, _, drafted in whole)
     without = statistics.median(plain.ms for _, plain, _ in whole)
     return {
@@ -240,7 +240,7 @@ def _paired(
         "tau_vllm": round(statistics.fmean(a for a, _ in pairs), 3),
         "tau_reference": round(statistics.fmean(b for _, b in pairs), 3),
         "tau_difference": round(statistics.fmean(differences), 4),
-        "tau_difference_standard_error": round(error, 4),
+        "tau_difference_standard_error": None if error is None else round(error, 4),
         "decode_ms_with": round(with_it, 2),
         "decode_ms_without": round(without, 2),
         "decode_ms_over_none": with_it / without,
