@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
-.PHONY: demo test test-vllm lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
-	bench-gateway-memory bench-published bench-roofline bench-routing bench-tuning clean
+.PHONY: demo test test-vllm test-drafting lint format types layers pytest fuzz openapi schema bench-capacity \
+	bench-drafter bench-gateway bench-gateway-memory bench-published bench-roofline bench-routing bench-tuning \
+	drafter clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
@@ -17,6 +18,10 @@ test: lint types layers pytest
 # Minutes: it builds vLLM's environment once, and serves a real model with it on the CPU.
 test-vllm: $(STAMP)
 	$(BIN)/python -m pytest -m vllm -p randomly --durations=5
+
+# Minutes: it trains small drafters with torch, and serves them with real engines.
+test-drafting: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m drafting -p randomly --durations=5
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -63,6 +68,12 @@ bench-routing: $(STAMP)
 bench-published: $(STAMP)
 	$(BIN)/python -m benchmarks.published
 
+# What `make drafter` leaves in its work directory; an hour on one core.
+DRAFTER_WORK ?= .drafter
+bench-drafter: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/drafter/measure.py --target $(DRAFTER_WORK)/target \
+		--data $(DRAFTER_WORK)/data $(if $(wildcard $(DRAFTER_WORK)/dflash2/model.safetensors),--second $(DRAFTER_WORK)/dflash2)
+
 bench-roofline: $(STAMP)
 	$(BIN)/python -m benchmarks.roofline
 	$(BIN)/python -m benchmarks.roofline.page
@@ -79,7 +90,7 @@ schema: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cpu,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cpu,train,dev]'
 	touch $(STAMP)
 
 clean:

@@ -7,7 +7,7 @@ statuses: they are attributes of the class, and so is what to do where whoever r
     OutriderError                  exit 1
     ├── InvalidInput               exit 2   the input is wrong; nothing was changed
     │   ├── InvalidSpec, InvalidName, InvalidSource, InvalidRecipe, InvalidReference, InvalidTrace,
-    │   │   InvalidWorkload, UsageError
+    │   │   InvalidWorkload, InvalidDrafter, InvalidDataset, UsageError
     │   ├── MethodNotAllowed, TooLarge, ObjectiveUnreachable, BudgetTooSmall
     │   ├── WeightsUnfit, AdapterUnfit, DrafterUnfit
     ├── NotFound                   exit 3   the thing named does not exist
@@ -158,6 +158,20 @@ class InvalidWorkload(InvalidInput):
     usual_remedy = "Correct what is named; docs/guides/tuning.md has the format."
 
 
+class InvalidDrafter(InvalidInput):
+    """A drafter whose ``config.json`` or weights are not a DFlash, or do not fit its target."""
+
+    code = "invalid_drafter"
+    usual_remedy = "Correct what is named, or take another drafter; nothing was changed."
+
+
+class InvalidDataset(InvalidInput):
+    """Data that no drafter can be trained or measured on: says which row, and what is wrong with it."""
+
+    code = "invalid_dataset"
+    usual_remedy = "Correct or remove that row, or make the data again: outrider drafter data"
+
+
 class UsageError(InvalidInput):
     """Command-line words that do not go together."""
 
@@ -261,6 +275,13 @@ class KeyNotFound(NotFound):
     usual_remedy = "See them with: outrider key list"
 
 
+class DrafterNotFound(NotFound):
+    """The registry knows no drafter of that name."""
+
+    code = "drafter_not_found"
+    usual_remedy = "See them with: outrider drafter list"
+
+
 class UnknownModel(NotFound):
     """No recipe names the model and no facts about it could be read; says which sources were tried."""
 
@@ -296,6 +317,13 @@ class KeyExists(Conflict):
 
     code = "key_exists"
     usual_remedy = "Choose another name, or revoke that one: outrider key revoke NAME"
+
+
+class DrafterExists(Conflict):
+    """The name belongs to a drafter with other weights."""
+
+    code = "drafter_exists"
+    usual_remedy = "Give it another name."
 
 
 class SourceEdited(Conflict):

@@ -33,7 +33,7 @@ def test_the_shipped_catalog_lints_clean(outrider: Run) -> None:
 def test_lint_lists_every_problem_with_file_and_line(outrider: Run, tmp_path: Path) -> None:
     text = FIRST
     bad = tmp_path / "bad.yaml"
-    bad.write_text(text.replace("  threads:", "  threds:").replace("version: 1\nmodel", "version: 0\nmodel"))
+    bad.write_text(text.replace("  threads:", "  threds:").replace("version: 2\nmodel", "version: 0\nmodel"))
     (tmp_path / "broken.yaml").write_bytes(b"\xff")
     done = outrider("recipe", "lint", str(tmp_path))
     assert done.code == 2

@@ -18,6 +18,7 @@ NOT_RUN = {
     "not on PyPI yet": "pip install of the package itself",
     "builds or tests a checkout": "make and what it runs, which would run these tests in themselves",
     "fetches from the hub": "weights that tests do not download",
+    "trains a drafter": "what takes a model of the reader's own, torch and minutes: tests/drafting does it in small",
     "needs a GPU": "engines that do not run on a CPU",
     "changes your shell": "what writes into the reader's own start-up files",
 }

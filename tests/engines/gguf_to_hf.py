@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def main(source: Path, target: Path) -> None:
@@ -21,7 +22,7 @@ def main(source: Path, target: Path) -> None:
     described = loaded.config.to_dict()
     described.pop("quantization_config", None)  # a model that says it is quantised cannot be saved
     config = type(loaded.config)(**described)
-    model = type(loaded)(config)
+    model: Any = type(loaded)(config)
     model.load_state_dict(loaded.state_dict(), strict=True)
     model.tie_weights()
     tokenizer = transformers.AutoTokenizer.from_pretrained(where, gguf_file=name)

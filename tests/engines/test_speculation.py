@@ -10,10 +10,12 @@ import pytest
 
 from outrider.app.server import Launch
 from outrider.engines.flags import flags
+from outrider.engines.llamacpp import LlamaCpp
+from outrider.engines.llamacpp_speculation import drafter_file, parameters
 from outrider.engines.sglang import SGLang
 from outrider.engines.speculation import METHODS, USUAL_TOKENS, WITH_DRAFTER, Speculation
 from outrider.engines.vllm import VLLM
-from outrider.errors import InvalidInput
+from outrider.errors import DrafterUnfit, InvalidInput
 from outrider.models.weights import Weights
 from tests.engines.installed import Installed
 
@@ -128,3 +130,35 @@ def test_the_flags_are_the_engines_own() -> None:
     )
     for version in flags("sglang").versions:
         assert all(flags("sglang").by_name[f"speculative_{name}"].known_in(version) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("method", "member", "told"),
+    [
+        ("dflash", "DRAFT_DFLASH", {"draft.n_max": 5, "draft.cpuparams.n_threads": 2}),
+        ("eagle3", "DRAFT_EAGLE3", {"draft.n_max": 5, "draft.cpuparams.n_threads": 2}),
+        ("draft", "DRAFT_SIMPLE", {"draft.n_max": 5, "draft.cpuparams.n_threads": 2}),
+        ("mtp", "DRAFT_MTP", {"draft.n_max": 5, "draft.cpuparams.n_threads": 2}),
+        ("ngram", "NGRAM_SIMPLE", {"ngram_simple.size_n": 4, "ngram_simple.size_m": 5}),
+    ],
+)
+def test_llamacpp_is_told(method: str, member: str, told: dict[str, int], tmp_path: Path) -> None:
+    found = parameters(chosen(method, tmp_path, 5), threads=2, extra={})
+    assert found["speculative.types"]["members"] == [f"COMMON_SPECULATIVE_TYPE_{member}"]
+    assert {f"speculative.{name}": value for name, value in told.items()}.items() <= found.items()
+
+
+def test_llamacpp_is_told_nothing_of_no_drafter_and_one_thing_of_one(tmp_path: Path) -> None:
+    assert parameters(Speculation("off"), threads=1, extra={"speculative.types": "ngram-simple"}) == {}
+    with pytest.raises(InvalidInput, match="both say how it speculates"):
+        LlamaCpp(Weights(f"path:{tmp_path}"), speculation=Speculation("ngram"), extra={"speculative.types": "none"})
+
+
+def test_llamacpp_reads_a_drafter_from_a_gguf_file(tmp_path: Path) -> None:
+    file = tmp_path / "drafter.gguf"
+    file.write_bytes(b"GGUF and more")
+    assert drafter_file(file) == file
+    file.write_bytes(b"safetensors")
+    for wrong in (file, tmp_path):
+        with pytest.raises(DrafterUnfit, match="outrider drafter export"):
+            drafter_file(wrong)

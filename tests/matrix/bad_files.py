@@ -36,6 +36,8 @@ def write_bad_files(directory: Path) -> None:
     _wheel(directory)
     write_adapter(directory / "narrow-adapter", hidden=64, writes=576)
     write_tiny(directory / "other-drafter", hidden=128, target_layers=8, vocab=32, mask=30, taps=(1, 5))
+    for place, mask in (("one", 30), ("two", 29)):
+        write_tiny(directory / place / "small", hidden=128, target_layers=8, vocab=32, mask=mask, taps=(1, 5))
     (directory / "other-family").mkdir()
     (directory / "other-family/config.json").write_text(json.dumps({"model_type": "qwen3"}))
 

@@ -20,6 +20,7 @@ def house_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     tmp_path_factory.getbasetemp()  # made now, or it would be made in the house's own temporary directory
     house = open_house()
     write_bad_files(house.files)
+    house.outrider.run("drafter", "add", str(house.files / "one/small"))
     yield house
     close_house(house)
 

@@ -97,7 +97,9 @@ CASES = {
     "drafter of another model": Case(
         f"{_CREATE} --engine vllm --drafter path:{{files}}/other-drafter", "drafter_unfit", "the target's have 576"
     ),
-    "drafter on llama.cpp": Case(f"{_CREATE} --engine llamacpp --drafter ngram", "drafter_unfit", "vllm, sglang"),
+    "drafter on llama.cpp": Case(
+        f"{_CREATE} --engine llamacpp --drafter path:{{files}}/one/small", "drafter_unfit", "outrider drafter export"
+    ),
     "drafter of no known kind": Case(
         f"{_CREATE} --engine vllm --drafter hf:acme/nothing", "drafter_unfit", "outrider model pull hf:acme/nothing"
     ),
@@ -126,6 +128,21 @@ CASES = {
     "no lines": Case("endpoint logs hello -n 0", "usage", "--tail", json=False),
     "recipe that is not there": Case("recipe show nope", "recipe_not_found", "outrider recipe list"),
     "misspelt recipe": Case("recipe show smollm2-135m-instruct/llamacp", "recipe_not_found", "Did you mean"),
+    "look at no drafter": Case("drafter inspect {files}/nope", "usage", "Give its directory"),
+    "drafter for another target": Case(
+        "drafter inspect {files}/one/small --target smollm2-135m", "drafter_unfit", "states of 128 numbers"
+    ),
+    "export without a target": Case("drafter export {files}/one/small -o {files}/x.gguf", "usage", "--target"),
+    "drafter not in the registry": Case(
+        "drafter use nope --target hf:a/b", "drafter_not_found", "outrider drafter list"
+    ),
+    "forget an unknown drafter": Case("drafter rm nope", "drafter_not_found", "outrider drafter list"),
+    "drafter for nobody": Case("drafter use small", "usage", "--endpoint NAME or --target"),
+    "drafter for no endpoint": Case("drafter use small --endpoint nope", "endpoint_not_found", "endpoint list"),
+    "other drafter of that name": Case(
+        "drafter use {files}/two/small --target hf:a/b", "drafter_exists", "--name NAME"
+    ),
+    "what is no drafter": Case("drafter add {files}/folder", "weights_unreadable", "config.json"),
     "key there already": Case("key create app", "key_exists", "another name"),
     "key of an unknown scope": Case("key create x --scope root", "invalid_input", "'inference' or 'admin'"),
     "key without a name": Case("key create ''", "invalid_input", "body.name"),

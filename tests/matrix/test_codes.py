@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.matrix import (
     test_cli,
+    test_drafters,
     test_environment,
     test_gateway,
     test_recipes,
@@ -22,6 +23,7 @@ _EXEMPT = {
 }
 _AREAS = (
     test_cli.CASES,
+    test_drafters.CASES,
     test_environment.CASES,
     test_rest.CASES,
     test_rest.ACCESS,

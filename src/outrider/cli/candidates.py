@@ -21,6 +21,11 @@ def key_names(incomplete: str) -> list[str]:
     return _begun(incomplete, _key_names)
 
 
+def drafter_names(incomplete: str) -> list[str]:
+    """Names of the drafters in the registry."""
+    return _begun(incomplete, _drafter_names)
+
+
 def recipe_ids(incomplete: str) -> list[str]:
     """Ids of the recipes in this machine's catalog."""
     return _begun(incomplete, _recipe_ids)
@@ -61,6 +66,13 @@ def _key_names() -> list[str]:
     with Client(timeout=_PATIENCE) as client:
         issued = client.keys()
     return [key["name"] for key in issued if key["revoked_at"] is None]
+
+
+def _drafter_names() -> list[str]:
+    from outrider.client.http import Client
+
+    with Client(timeout=_PATIENCE) as client:
+        return [drafter["name"] for drafter in client.drafters()]
 
 
 def _recipe_ids() -> list[str]:

@@ -27,6 +27,7 @@ _COMMANDS = {
     "bench": ("outrider.cli.bench", "bench", "Measure an endpoint, or any OpenAI server, under load."),
     "recipe": ("outrider.cli.recipe", "app", "See, check and import the recipes of endpoints."),
     "model": ("outrider.cli.model", "app", "See, fetch, check and remove weights."),
+    "drafter": ("outrider.cli.drafter", "app", "Make, measure, convert and use draft models."),
     "key": ("outrider.cli.key", "app", "Make, list and revoke API keys."),
     "doctor": ("outrider.cli.doctor", "doctor", "Say what this machine can run, and why not more."),
     "sim": ("outrider.cli.sim", "app", "Replay traffic through routing policies, without a machine."),

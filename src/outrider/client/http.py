@@ -223,6 +223,30 @@ class Client:
         """Revoke a key by id or name."""
         return self._object("DELETE", f"/keys/{_segment(name)}")
 
+    def drafters(self) -> list[View]:
+        """All drafters of the registry, oldest first."""
+        return self._items("/drafters")
+
+    def add_drafter(self, reference: str, name: str | None = None) -> View:
+        """Take a drafter into the registry, by a reference that the controller's machine can read."""
+        return self._object("POST", "/drafters", body={"reference": reference, "name": name})
+
+    def remove_drafter(self, name: str) -> View:
+        """Forget a drafter; its weights stay in the cache."""
+        return self._object("DELETE", f"/drafters/{_segment(name)}")
+
+    def add_and_use_drafter(
+        self, reference: str, name: str | None = None, *, endpoint: str | None = None, target: str | None = None
+    ) -> View:
+        """Take a drafter in and bind it, or neither."""
+        new, binding = {"reference": reference, "name": name}, {"endpoint": endpoint, "target": target}
+        return self._object("POST", "/drafters:use", body={"new": new, "binding": binding})
+
+    def use_drafter(self, name: str, *, endpoint: str | None = None, target: str | None = None) -> View:
+        """Bind a drafter to the weights of an endpoint, or to a target by reference, recipe or model."""
+        body = {"endpoint": endpoint, "target": target}
+        return self._object("POST", f"/drafters/{_segment(name)}:use", body=body)
+
     def _items(self, path: str, *, params: Mapping[str, Any] | None = None) -> list[View]:
         items = self._object("GET", path, params=params).get("items")
         if not isinstance(items, list):

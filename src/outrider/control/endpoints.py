@@ -23,6 +23,7 @@ from outrider.errors import (
     RevisionNotFound,
     SourceEdited,
 )
+from outrider.recipes.bound import Bound
 from outrider.recipes.library import load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
@@ -56,6 +57,7 @@ class EndpointService:
         inventory: looks at this machine; called at each plan.
         poke: makes the controller act now.
         gateway_url: where clients reach the gateway.
+        bound: drafters of the registry, by what they are bound to.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class EndpointService:
         inventory: Callable[[], Inventory],
         poke: Callable[[], None],
         gateway_url: Callable[[], str | None],
+        bound: Callable[[], Bound] = dict,
         now: Callable[[], int] = lambda: int(time.time() * 1000),
     ) -> None:
         self._home = home
@@ -75,6 +78,7 @@ class EndpointService:
         self._inventory = inventory
         self._poke = poke
         self._gateway_url = gateway_url
+        self._bound = bound
         self._now = now
         self._endpoints = Endpoints(database)
         self._revisions = Revisions(database)
@@ -84,7 +88,7 @@ class EndpointService:
     def plan(self, spec: Endpoint) -> Plan:
         """What would run, and why. Raises UnknownModel and what the planner raises."""
         catalog = load_catalog()
-        return plan(spec, self._inventory(), catalog, facts_of_spec(spec), files_of_spec(spec, catalog))
+        return plan(spec, self._inventory(), catalog, facts_of_spec(spec), files_of_spec(spec, catalog, self._bound()))
 
     def put(
         self, name: str, spec: Endpoint, *, create: bool, expected: int | None = None, replace_source: bool = False

@@ -11,8 +11,6 @@ import yaml
 
 from outrider.engines.flags import ordered
 
-SETTABLE = ("sglang", "vllm")
-"""Engines whose classes here take a drafter; ``LlamaCpp`` has no argument for one yet."""
 _BESIDE_ADAPTERS = {
     "sglang": {"0.5.15.post1": ("ngram",), "0.5.23": ("ngram", "mtp", "eagle3", "dflash")},
 }
@@ -47,11 +45,8 @@ def complaint(kind: str, engine: str, version: str) -> str | None:
         version: ``any``: not looked at.
     """
     found = loaders(kind)
-    others = ", ".join(f"{loader} and later" for loader in found if loader.engine in SETTABLE) or "no engine here"
+    others = ", ".join(f"{loader} and later" for loader in found) or "no engine here"
     mine = next((loader for loader in found if loader.engine == engine), None)
-    if engine not in SETTABLE:
-        itself = f"{_TITLES[engine]} itself does since {mine.since}, but " if mine else ""
-        return f"{itself}Outrider's class for {_TITLES[engine]} sets no drafter; {kind} drafters are loaded by {others}"
     if mine is None:
         return f"{_TITLES[engine]} was not seen to load {kind} drafters; they are loaded by {others}"
     if version != "any" and ordered(version) < ordered(mine.since):

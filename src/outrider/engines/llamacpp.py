@@ -16,6 +16,7 @@ from outrider.engines.base import EngineEnvironment
 from outrider.engines.child import EngineChild, port_taken
 from outrider.engines.llamacpp_flags import FLASH_ATTENTION, POOLING, encoded, member
 from outrider.engines.llamacpp_serve import PORT_TAKEN
+from outrider.engines.llamacpp_speculation import drafter_file, parameters
 from outrider.engines.probes import EngineAddress
 from outrider.engines.process import engine_variables
 from outrider.engines.speculation import OFF, Speculation
@@ -23,8 +24,6 @@ from outrider.errors import EngineMissing, InvalidInput, PortTaken, ReplicaFaile
 
 _SCRIPT = Path(__file__).with_name("llamacpp_serve.py")
 _PACKAGE = "xllamacpp"
-_LOOKED_UP = 3
-"""n-gram: tokens that are looked up in the text so far. One length only; between the 2 and 4 that vLLM is given."""
 
 
 class LlamaCpp(EngineChild):
@@ -47,7 +46,9 @@ class LlamaCpp(EngineChild):
         prompt_cache_mib: MiB of memory beyond the slots in which prompts are kept (256; llama.cpp's own 8192 would
             surprise a small machine). 0: none.
         flash_attention: ``"auto"``, ``"enabled"`` or ``"disabled"`` (auto: where the hardware has it).
-        speculation: which drafter speculates; None: none. Only n-gram lookup so far (``ngram_simple``).
+        speculation: which drafter speculates. Its weights are a GGUF file (``outrider drafter export`` makes one),
+            which itself says how it is quantised. None: no speculation, since with a quantised model on a CPU
+            verifying 8 tokens costs six times one.
         warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text, JSON schema (and an embedding).
         extra: further parameters of llama.cpp by its own names, see :mod:`outrider.engines.llamacpp_flags`.
 
@@ -94,9 +95,11 @@ class LlamaCpp(EngineChild):
             warmup.default_payloads(embeddings=embeddings) if warm_up is None else warmup.check_payloads(warm_up)
         )
         self.extra = dict(extra or {})
-        self._encoded = encoded(self.extra) | _drafting(self.speculation)
+        self._encoded = encoded(self.extra)
         self._flash = member(FLASH_ATTENTION, flash_attention, name="flash_attention")
+        self._speculation = parameters(self.speculation, self.threads, self.extra)
         self._file: Path | None = None
+        self._drafter: Path | None = None
 
     def version(self) -> str | None:
         """Version of ``xllamacpp`` in the environment; None: not installed there."""
@@ -107,21 +110,24 @@ class LlamaCpp(EngineChild):
         """Name and flags, JSON-serialisable."""
         flags = ("threads", "slots", "context", "embeddings", "batch_size", "micro_batch_size")
         more = ("cache_prompt", "prompt_cache_mib", "flash_attention")
-        given = {flag: getattr(self, flag) for flag in flags + more} | self.extra
         drafting = {"speculation": self.speculation.describe()} if self.speculation.method != "off" else {}
-        return {"name": self.name, "flags": {**given, **drafting}}
+        given = {flag: getattr(self, flag) for flag in flags + more}
+        return {"name": self.name, "flags": {**given, **drafting, **self.extra}}
 
     def prepare(self, report: Report) -> None:
-        """Environment, engine package, weights; in this order, so that what is quick to refuse is refused first.
+        """Environment, engine package, weights, drafter; in this order: what is quick to refuse is refused first.
 
         Raises:
-            EngineMissing: no ``xllamacpp`` in the environment's Python; and what weights and environment raise.
+            EngineMissing: no ``xllamacpp`` in the environment's Python. DrafterUnfit: the drafter is no GGUF file.
+            What weights and environment raise.
         """
         if self.environment is not None:
             self.environment.prepare(report)
         report(Progress("checking the engine"))
         self._require_engine()
         self._file = self.weights.prepare(report)
+        if self.speculation.drafter is not None:
+            self._drafter = drafter_file(self.speculation.drafter.prepare(report))
 
     def start(self, launch: Launch) -> None:
         """Start the child. Its key travels in a 0600 file, never on the command line.
@@ -166,7 +172,9 @@ class LlamaCpp(EngineChild):
         }
         if self.embeddings:
             params |= {"embedding": True, "pooling_type": member(POOLING, "mean", name="pooling_type")}
-        return params | self._encoded
+        if self._drafter is not None:
+            params["speculative.draft.mparams.path"] = str(self._drafter)
+        return params | self._speculation | self._encoded
 
     @property
     def _interpreter(self) -> Path:
@@ -200,25 +208,6 @@ class LlamaCpp(EngineChild):
 
     def _ended(self, code: int, log: list[str], address: EngineAddress) -> PortTaken | ReplicaFailed:
         return port_taken(address) if code == PORT_TAKEN else super()._ended(code, log, address)
-
-
-def _drafting(chosen: Speculation) -> dict[str, Any]:
-    """llama.cpp's parameters for a drafter. Raises InvalidInput for one that is not served so."""
-    if chosen.method == "off":
-        return {}
-    if chosen.method != "ngram":
-        raise InvalidInput(
-            f"LlamaCpp has no speculation {chosen.method!r}",
-            why="it drafts by n-gram lookup",
-            remedy="Say ngram or off.",
-        )
-    return encoded(
-        {
-            "speculative.types": "ngram_simple",
-            "speculative.ngram_simple.size_n": _LOOKED_UP,
-            "speculative.ngram_simple.size_m": chosen.tokens,
-        }
-    )
 
 
 def _at_least(least: int, **named: int) -> int:

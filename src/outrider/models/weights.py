@@ -9,7 +9,7 @@ from outrider.errors import InvalidReference, WeightsCorrupt, WeightsUnavailable
 from outrider.models import hub, packages
 from outrider.models.cache import Cache, check_digest
 from outrider.models.digests import size
-from outrider.models.sources import HubSource, PackageSource, PathSource, parse
+from outrider.models.sources import HubSource, PackageSource, PathSource, ShippedSource, parse
 
 
 class Weights:
@@ -45,7 +45,7 @@ class Weights:
         if self.sha256 is not None and (blob := cache.find(self.sha256, report)) is not None:
             return blob
         for source in self._parsed:
-            if isinstance(source, PathSource) and source.path.exists():
+            if isinstance(source, PathSource | ShippedSource) and source.path.exists():
                 return self._in_place(source.path, cache, report)
             if self.sha256 is None and (blob := cache.known(str(source), report)) is not None:
                 return blob
@@ -66,7 +66,7 @@ class Weights:
         tried: dict[str, str] = {}
         for reference, source in zip(self.sources, self._parsed, strict=True):
             try:
-                if isinstance(source, PathSource):
+                if isinstance(source, PathSource | ShippedSource):
                     return self._in_place(source.path, cache, report)
                 return self._fetched(str(source), source, cache, report)
             except WeightsUnavailable as error:

@@ -102,7 +102,7 @@ def _weighed(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelF
         known=curve.known,
         patient=endpoint.profile == "throughput",
     )
-    each = _each(endpoint)
+    each = requests_each(endpoint)
     at = target.concurrency if target else 1
     prediction = predicted(curve, min(each, at) if each else at, pair.device)
     found = Appraisal(pair, known, weights, values, changed, speculation, load, most, fit, curve, target, prediction)
@@ -141,11 +141,11 @@ def lacking(found: Appraisal, endpoint: Endpoint) -> str:
 def _load(endpoint: Endpoint, values: Mapping[str, Any], facts: ModelFacts, slots: int) -> Load:
     tokens = endpoint.workload.input_tokens + endpoint.workload.output_tokens
     context = int(values.get("context") or facts.context_length or tokens)
-    each = _each(endpoint)
+    each = requests_each(endpoint)
     return Load(requests=min(slots, each) if each else 1, tokens=min(tokens, context), context=context)
 
 
-def _each(endpoint: Endpoint) -> int | None:
+def requests_each(endpoint: Endpoint) -> int | None:
     """Requests in flight of each replica; None: the spec does not say."""
     if endpoint.workload.concurrency is None:
         return None
@@ -157,7 +157,7 @@ def _speculation(endpoint: Endpoint, recipe: Recipe) -> Speculation:
     chosen = recipe.speculation
     if endpoint.drafter.source == "off" and chosen.method != "off":
         return Speculation(method="off", reason="set by you")
-    each, most = _each(endpoint), chosen.max_useful_concurrency
+    each, most = requests_each(endpoint), chosen.max_useful_concurrency
     if endpoint.drafter.source == "auto" and each and most and each > most and chosen.method != "off":
         reason = f"{chosen.method} pays up to {most} requests in flight, {each} are expected"
         return Speculation(method="off", reason=reason)

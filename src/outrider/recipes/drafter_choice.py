@@ -60,13 +60,6 @@ def chosen(
 
 
 def _word(wanted: str, recipe: Recipe, facts: ModelFacts) -> Speculation:
-    engine = recipe.engine.name
-    if engine not in drafters.SETTABLE:
-        raise DrafterUnfit(
-            f"{recipe.id} cannot use the drafter {wanted!r}",
-            why=f"Outrider's class for {engine} sets no drafter; {recipe.speculation.reason}",
-            remedy="Leave drafter out, say off, or name another engine: vllm, sglang",
-        )
     if recipe.speculation.method == wanted:
         return recipe.speculation.model_copy(update={"reason": f"set by you; {recipe.speculation.reason}"})
     option = next((one for one in recipe.drafters if one.method == wanted), None)
@@ -87,6 +80,7 @@ def _read(
 ) -> tuple[Speculation, tuple[str, ...]]:
     """From the drafter's own files, held against the target."""
     _loadable(wanted, own.kind, recipe)
+    _readable(wanted, own, recipe)
     tokens = option.tokens if option else None
     if tokens is None and own.block_size is not None:
         tokens = max(1, min(own.block_size - 1, _MOST_TOKENS))
@@ -116,6 +110,20 @@ def _loadable(wanted: str, kind: str, recipe: Recipe) -> None:
             remedy="Name an engine that does with --engine, or say: off",
             details={"kind": kind, "loaders": [str(loader) for loader in drafters.loaders(kind)]},
         )
+
+
+def _readable(wanted: str, own: DrafterFacts, recipe: Recipe) -> None:
+    """llama.cpp reads a drafter from a GGUF file, and nobody else does."""
+    llamacpp = recipe.engine.name == "llamacpp"
+    if llamacpp == (own.format == "gguf"):
+        return
+    what = "it is a directory, and llama.cpp reads a GGUF file" if llamacpp else "only llama.cpp reads a GGUF file"
+    convert = f"Convert it: outrider drafter export {wanted.partition(':')[2]} --format gguf --target MODEL"
+    raise DrafterUnfit(
+        f"{recipe.id} cannot use the drafter {wanted}",
+        why=what,
+        remedy=convert if llamacpp else "Give the directory that it was converted from.",
+    )
 
 
 def _option(wanted: str, recipe: Recipe) -> DrafterOption | None:

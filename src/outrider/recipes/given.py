@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from outrider.engines import drafters
 from outrider.errors import AdapterUnfit, DrafterUnfit, WeightsUnfit
 from outrider.models import adapter
-from outrider.recipes import comparison, drafter_choice
+from outrider.recipes import bound, comparison, drafter_choice
+from outrider.recipes.appraisal import requests_each
 from outrider.recipes.candidate import Pair
 from outrider.recipes.plan import AdapterPlan
 from outrider.recipes.reading import Files
@@ -78,6 +79,9 @@ def _given(recipe: Recipe, endpoint: Endpoint, facts: ModelFacts | None, files: 
     drafting, warnings = drafter_choice.chosen(
         endpoint.drafter.source, recipe, against, files, context if isinstance(context, int) else None
     )
+    mine = bound.bound_to(recipe, endpoint.weights, files.bound)
+    if endpoint.drafter.source == "auto" and mine is not None:
+        drafting = bound.speculation(mine, recipe, concurrency=requests_each(endpoint))
     adapters = _adapters(recipe, endpoint, against, files)
     if adapters:
         drafting, warnings = _beside(recipe, endpoint, drafting, warnings)

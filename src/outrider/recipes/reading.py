@@ -16,6 +16,7 @@ from outrider.models.facts import read_facts
 from outrider.models.sources import PathSource, parse
 from outrider.models.tokenizer import TokenizerFacts, read_tokenizer
 from outrider.models.weights import Weights
+from outrider.recipes.bound import Bound
 from outrider.recipes.library import Catalog
 from outrider.recipes.weights import weights_of
 from outrider.spec.drafter import WORDS
@@ -41,12 +42,14 @@ class Files:
         catalog_tokenizer: of the catalog model's weights, where these are here.
         drafter: of the drafter that the endpoint names; None: it names none, or it is not here.
         adapters: by name; those that are not here are left out.
+        bound: drafters that somebody bound to targets; ``drafter: auto`` looks for one here.
     """
 
     tokenizer: TokenizerFacts | None = None
     catalog_tokenizer: TokenizerFacts | None = None
     drafter: DrafterFacts | None = None
     adapters: Mapping[str, AdapterFiles] = field(default_factory=dict)
+    bound: Bound = field(default_factory=dict)
 
 
 NONE = Files()
@@ -67,8 +70,11 @@ def facts_of_spec(endpoint: Endpoint) -> ModelFacts | None:
     return None if path is None else read_facts(path)
 
 
-def files_of_spec(endpoint: Endpoint, catalog: Catalog) -> Files:
+def files_of_spec(endpoint: Endpoint, catalog: Catalog, bound: Bound | None = None) -> Files:
     """Everything else that a spec names and that is here.
+
+    Args:
+        bound: drafters of the registry, by what they are bound to; a digest stands for the endpoint's own weights, too.
 
     Raises:
         InvalidReference, WeightsUnreadable, AdapterUnfit.
@@ -82,7 +88,17 @@ def files_of_spec(endpoint: Endpoint, catalog: Catalog) -> Files:
         catalog_tokenizer=_catalog_tokenizer(endpoint, catalog) if checks else None,
         drafter=None if drafter is None else read_drafter(drafter),
         adapters={name: found for name, one in endpoint.adapters.items() if (found := _adapter(one)) is not None},
+        bound=_bound(endpoint, bound or {}),
     )
+
+
+def _bound(endpoint: Endpoint, bound: Bound) -> Bound:
+    """The bound drafters, and that of the endpoint's own weights by their reference; a digest costs reading them."""
+    path = _here(endpoint.weights) if bound and endpoint.weights and endpoint.drafter.source == "auto" else None
+    if path is None or endpoint.weights is None:
+        return bound
+    drafter = bound.get(Cache.from_environment().memory.digest(path, _quiet))
+    return bound if drafter is None else {**bound, endpoint.weights: drafter}
 
 
 def _path_model(endpoint: Endpoint) -> str | None:

@@ -136,6 +136,17 @@ class BreakEven(SpecModel):
     """τ, the bonus token included, below which drafting is slower than plain decoding."""
 
 
+class SliceOfTraffic(SpecModel):
+    """How a drafter does on one kind of traffic, measured with the recipe's engine at one request in flight."""
+
+    name: str = Field(min_length=1)
+    """``chat``, ``code``, ``json``: what decides how predictable an answer is."""
+    acceptance_length: float = Field(ge=1)
+    """τ, the bonus token included."""
+    itl_over_none: float | None = Field(default=None, gt=0)
+    """Time a token, divided by that without a drafter; below 1 it pays. None: not measured."""
+
+
 class DrafterOption(SpecModel):
     """A drafter that there is for the model, chosen or not."""
 
@@ -155,6 +166,8 @@ class DrafterOption(SpecModel):
     """τ that the source reports, the bonus token included."""
     break_even: tuple[BreakEven, ...] = ()
     """By rising concurrency."""
+    slices: tuple[SliceOfTraffic, ...] = ()
+    """Kinds of traffic that were measured one by one."""
     source: str = Field(min_length=1)
     """A URL, or how it was measured."""
     note: str = ""

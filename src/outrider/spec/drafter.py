@@ -16,11 +16,11 @@ WORDS = ("auto", "off", "ngram", "mtp")
 def _written(schema: dict[str, Any]) -> None:
     """The two kinds of text that a source may be, as JSON Schema."""
     del schema["type"]
-    schema["anyOf"] = [{"enum": list(WORDS)}, {"type": "string", "pattern": r"^(hf|path):\S"}]
+    schema["anyOf"] = [{"enum": list(WORDS)}, {"type": "string", "pattern": r"^(hf|path|outrider):\S"}]
 
 
 class Drafter(SpecModel):
-    """``auto`` (the recipe's, where it pays), ``off``, ``ngram``, ``mtp``, ``hf:…``, ``path:…``; a bare string does."""
+    """``auto`` (the recipe's, where it pays), ``off``, ``ngram``, ``mtp``, ``hf:…``, ``path:…``, ``outrider:…``."""
 
     source: str = Field(default="auto", json_schema_extra=_written)
     """A word or a reference. auto: speculation is used where the recipe says that it pays, since where it does not it
@@ -36,6 +36,6 @@ class Drafter(SpecModel):
     @field_validator("source")
     @classmethod
     def _known(cls, value: str) -> str:
-        if value not in WORDS and not (re.fullmatch(r"(hf|path):\S.*", value) and value.isprintable()):
-            raise ValueError(f"one of {', '.join(WORDS)}, hf:org/name or path:/file")
+        if value not in WORDS and not (re.fullmatch(r"(hf|path|outrider):\S.*", value) and value.isprintable()):
+            raise ValueError(f"one of {', '.join(WORDS)}, hf:org/name, path:/directory or outrider:name")
         return value

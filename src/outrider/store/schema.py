@@ -75,3 +75,31 @@ key_usage = Table(
     Column("prompt_tokens", BigInteger, nullable=False),
     Column("completion_tokens", BigInteger, nullable=False),
 )
+
+drafters = Table(
+    "drafters",
+    metadata,
+    Column("name", String(80), primary_key=True),
+    Column("sha256", String(64), nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("method", String(16), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("block_size", Integer),
+    Column("parent", String(80)),
+    Column("target", JSON, nullable=False),
+    Column("data", JSON(none_as_null=True)),
+    Column("hyperparameters", JSON, nullable=False),
+    Column("modes", JSON(none_as_null=True)),
+    Column("languages", JSON(none_as_null=True)),
+    Column("max_context", Integer),
+    Column("evaluation", JSON, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+drafter_bindings = Table(
+    "drafter_bindings",
+    metadata,
+    Column("target", String(64), primary_key=True),
+    Column("drafter", String(80), ForeignKey("drafters.name", ondelete="CASCADE"), nullable=False),
+    Column("bound_at", BigInteger, nullable=False),
+)

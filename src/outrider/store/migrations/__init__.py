@@ -10,7 +10,7 @@ from importlib import import_module
 
 from sqlalchemy import Connection
 
-_MODULES = {1: "m0001_initial", 2: "m0002_key_usage"}
+_MODULES = {1: "m0001_initial", 2: "m0002_key_usage", 3: "m0003_drafters"}
 
 
 def migrations() -> Mapping[int, Callable[[Connection], None]]:

@@ -1,0 +1,1 @@
+"""Makes drafters: block-diffusion draft models (DFlash, DFlash 2) that speculate for a target."""
