@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def norm_rotate_kernel(
-    projected: Any,
-    weight: Any,
-    cosines: Any,
-    sines: Any,
-    keys: Any,
-    values: Any,
-    rows: Any,
-    length: Any,
-    eps: Any,
+def norm_rotate_kernel(  # type: ignore[no-untyped-def]  # Triton takes an annotation for a value
+    projected,
+    weight,
+    cosines,
+    sines,
+    keys,
+    values,
+    rows,
+    length,
+    eps,
     LAYERS: tl.constexpr,
     HEADS: tl.constexpr,
     HALF: tl.constexpr,
     PADDED: tl.constexpr,
     TILE: tl.constexpr,
-) -> None:
+):
     """Norm and turn TILE rows of one head's keys, and move its values, from ``[rows, N, 2, nKV, d]``."""
     layer, head = tl.program_id(1), tl.program_id(2)
     row = (tl.program_id(0) * TILE + tl.arange(0, TILE)).to(tl.int64)
