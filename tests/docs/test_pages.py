@@ -20,6 +20,7 @@ NOT_RUN = {
     "fetches from the hub": "weights that tests do not download",
     "needs a GPU": "engines that do not run on a CPU",
     "changes your shell": "what writes into the reader's own start-up files",
+    "needs files of yours": "what only the reader has, an adapter say",
 }
 """Why a block may go unrun, and what such blocks are. A new reason is a decision: add it here, in the same commit."""
 
