@@ -6,13 +6,17 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-bench-peers
 
-.PHONY: demo test test-vllm lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
+.PHONY: demo test test-tuning test-vllm lint format types layers pytest fuzz openapi schema bench-capacity bench-gateway \
 	bench-gateway-memory bench-published bench-roofline bench-routing bench-tuning clean
 
 demo:
 	@PYTHON=$(PYTHON) scripts/demo
 
 test: lint types layers pytest
+
+# Minutes, and nothing beside it: it measures which of two configurations is faster.
+test-tuning: $(STAMP)
+	$(BIN)/python -m pytest -m tuning -p randomly --durations=5
 
 # Minutes: it builds vLLM's environment once, and serves a real model with it on the CPU.
 test-vllm: $(STAMP)
