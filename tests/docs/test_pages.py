@@ -21,13 +21,22 @@ NOT_RUN = {
     "trains a drafter": "what takes a model of the reader's own, torch and minutes: tests/drafting does it in small",
     "needs a GPU": "engines that do not run on a CPU",
     "changes your shell": "what writes into the reader's own start-up files",
+    "needs files of yours": "what only the reader has, an adapter say",
 }
 """Why a block may go unrun, and what such blocks are. A new reason is a decision: add it here, in the same commit."""
+
+MEASURES = {"docs/guides/tuning.md"}
+"""Pages that compare speeds, which other tests beside them would disturb."""
+
+
+def _followed() -> list[object]:
+    followed = [page for page in PAGES if page.runs and str(page) not in TRANSLATIONS]
+    return [pytest.param(p, id=str(p), marks=[pytest.mark.tuning] if str(p) in MEASURES else []) for p in followed]
 
 
 @pytest.mark.e2e
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("page", [page for page in PAGES if page.runs and str(page) not in TRANSLATIONS], ids=str)
+@pytest.mark.parametrize("page", _followed())
 def test_a_reader_gets_what_the_page_says(page: Page, outrider: Outrider, tmp_path: Path, gguf: Path) -> None:
     directory = tmp_path / "reader"
     directory.mkdir()

@@ -105,9 +105,9 @@ def test_a_restart_that_fails_is_tried_again(outrider: Outrider, tmp_path: Path)
     argv += ["--port", str(outrider.port), "--api-port", str(outrider.api_port)]
     said = tmp_path / "said"
     with said.open("w") as output:
-        foreground = subprocess.Popen(argv, env=outrider.env, stdout=subprocess.DEVNULL, stderr=output)
+        foreground = subprocess.Popen(argv, env=outrider.env, stdout=output, stderr=output)
     try:
-        until(lambda: outrider.attempt("status").returncode == 0)
+        until(lambda: "gateway" in said.read_text())  # its first start is over: that alone may fail
         foreground.send_signal(signal.SIGSTOP)  # so that the port can be taken before it looks again
         os.kill(outrider.pid("gateway"), signal.SIGKILL)
         taken = until(lambda: _listener(outrider.port))

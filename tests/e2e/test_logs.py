@@ -17,6 +17,13 @@ from tests.e2e.outrider_process import MODEL, NAME, Outrider, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
+_INTERRUPTIBLE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored by what runs in its background
+from outrider.cli.main import main
+main()
+"""
+
 
 class Reader:
     """A running ``outrider endpoint logs``, and what it said so far."""
@@ -46,7 +53,7 @@ class Reader:
 @contextmanager
 def following(outrider: Outrider, *words: str) -> Iterator[Reader]:
     """Follow the logs of the endpoint."""
-    command = [sys.executable, "-m", "outrider.cli.main", "endpoint", "logs", NAME, "--follow", *words]
+    command = [sys.executable, "-c", _INTERRUPTIBLE, "endpoint", "logs", NAME, "--follow", *words]
     with subprocess.Popen(command, env=outrider.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             yield Reader(process)

@@ -46,6 +46,7 @@ def workload(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.tuning
 def test_a_bad_drafter_is_found_out_and_a_better_revision_promoted(
     outrider: Outrider, workload: Path, tmp_path: Path
 ) -> None:

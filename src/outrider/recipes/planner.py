@@ -9,7 +9,7 @@ from outrider.engines.warmup import default_payloads, generation_payloads
 from outrider.recipes.appraisal import Appraisal
 from outrider.recipes.candidate import obstacles
 from outrider.recipes.capacity import prefill_rate
-from outrider.recipes.choice import choose, memory_plan
+from outrider.recipes.choice import Choice, choose, memory_plan
 from outrider.recipes.fit import MIB, describe
 from outrider.recipes.given import Given
 from outrider.recipes.ignoring import ignored
@@ -40,7 +40,13 @@ def plan(
         InvalidSpec: flags that the engine does not have or that cannot have such values.
         WeightsUnfit, AdapterUnfit, DrafterUnfit: the endpoint brings what no recipe can serve.
     """
-    choice = choose(endpoint, inventory, catalog, facts, files)
+    return _laid_out(choose(endpoint, inventory, catalog, facts, files), endpoint, inventory, catalog, facts)
+
+
+def _laid_out(
+    choice: Choice, endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None
+) -> Plan:
+    """What was chosen, with everything that follows from it."""
     found, recipe, device = choice.chosen, choice.chosen.pair.recipe, choice.chosen.pair.device
     flags, flag_decisions = _flags(endpoint, found)
     values = {flag.name: flag.value for flag in flags}
@@ -71,19 +77,26 @@ def plan(
         prediction=found.prediction,
         considered=choice.considered,
         expected=found.target.point if found.target and found.curve.source == "curve" else None,
-        decisions=(
-            choice.decision,
-            _hardware(endpoint, found, inventory),
-            _engine(endpoint, recipe, inventory),
-            weights_decision,
-            *flag_decisions,
-            *_arrivals(endpoint, found),
-            *_sizes(endpoint, found),
-            *_routing(endpoint),
-            drafting,
-            *_adapters(choice.given),
-        ),
+        decisions=_decisions(choice, endpoint, inventory, (weights_decision, *flag_decisions), drafting),
         ignored=ignored(endpoint, inventory, found),
+    )
+
+
+def _decisions(
+    choice: Choice, endpoint: Endpoint, inventory: Inventory, settings: tuple[Decision, ...], drafting: Decision
+) -> tuple[Decision, ...]:
+    """All of them, in the order in which they are shown."""
+    found = choice.chosen
+    return (
+        choice.decision,
+        _hardware(endpoint, found, inventory),
+        _engine(endpoint, found.pair.recipe, inventory),
+        *settings,
+        *_arrivals(endpoint, found),
+        *_sizes(endpoint, found),
+        *_routing(endpoint),
+        drafting,
+        *_adapters(choice.given),
     )
 
 
