@@ -49,12 +49,16 @@ def save(
 
 
 def add_evaluation(directory: Path, measured: Mapping[str, Any]) -> None:
-    """Put a measurement (:meth:`Measurement.emit`) on the card, if there is one."""
+    """Put a measurement (:meth:`Measurement.emit`) on the card, if there is one.
+
+    ``after_context`` holds the slices of another measurement, after contexts of different length, where there is one.
+    """
     path = directory / CARD
     if not path.exists():
         return
     card = json.loads(path.read_text())
-    card["tau"] = {found["slice"]: round(found["tau"]["value"], 3) for found in measured["slices"]}
+    contexts = [found for found in measured.get("after_context", ()) if found["slice"] != "all"]
+    card["tau"] = {found["slice"]: round(found["tau"]["value"], 3) for found in [*measured["slices"], *contexts]}
     card["evaluation"] = dict(measured)
     _write(directory, card)
 
