@@ -62,7 +62,7 @@ def test_chunks_give_the_loss_and_the_gradient_of_the_whole(objective: Any, chun
     hidden = p["hidden"].clone().requires_grad_()
     teacher = p["teacher"] if objective == "kd" else None
     found = block_loss(hidden, lambda rows: rows @ p["head"], p["labels"], p["scored"], settings, teacher=teacher)
-    found.loss.backward()  # type: ignore[no-untyped-call]
+    found.loss.backward()
 
     plain = p["hidden"].clone().requires_grad_()
     logs = (plain @ p["head"]).log_softmax(-1)
@@ -74,7 +74,7 @@ def test_chunks_give_the_loss_and_the_gradient_of_the_whole(objective: Any, chun
         weights = decay_weights(p["scored"], settings.gamma)
         agreed = of_label if teacher is None else ((teacher @ p["head"]).softmax(-1) * logs).sum(-1)
         expected = -(weights * agreed).sum() / weights.sum()
-    expected.backward()  # type: ignore[no-untyped-call]
+    expected.backward()
     torch.testing.assert_close(found.loss, expected)
     torch.testing.assert_close(hidden.grad, plain.grad)
     assert torch.equal(found.correct, (logs.argmax(-1) == p["labels"]) & p["scored"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.matrix import (
     test_cli,
+    test_datasets,
     test_drafters,
     test_environment,
     test_gateway,
@@ -23,6 +24,7 @@ _EXEMPT = {
 }
 _AREAS = (
     test_cli.CASES,
+    test_datasets.CASES,
     test_drafters.CASES,
     test_environment.CASES,
     test_rest.CASES,

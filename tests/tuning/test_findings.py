@@ -73,8 +73,9 @@ def test_the_recipe_holds_what_was_measured_and_is_lint_clean(tuning: Tuning) ->
     assert (recipe.speculation.method, recipe.speculation.tokens) == ("ngram", 4)
     assert [point.concurrency for point in recipe.capacity_curve] == [1, 2, 4]
     assert all(point.acceptance_length == 2.0 and point.itl_p50 == 0.007 for point in recipe.capacity_curve)
-    assert [(one.tokens, one.max_useful_concurrency) for one in recipe.drafters] == [(2, 4), (4, 4), (8, None)]
-    assert recipe.drafters[1].break_even[-1].acceptance_length == pytest.approx(1.4)
+    tried = [one for one in recipe.drafters if one.method == "ngram"]
+    assert [(one.tokens, one.max_useful_concurrency) for one in tried] == [(2, 4), (4, 4), (8, None)]
+    assert tried[1].break_even[-1].acceptance_length == pytest.approx(1.4)
     who = recipe.provenance
     assert (who.status, who.when, who.machine, who.command) == ("measured", TODAY, HOW.machine, HOW.command)
     text = written(recipe, today=TODAY)

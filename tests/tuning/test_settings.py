@@ -56,9 +56,18 @@ def test_threads_are_powers_of_two_and_all_cores() -> None:
 
 def test_what_stands_is_not_tried_twice() -> None:
     work = job(engine="vllm", recipe="smollm2-135m-instruct/vllm-cpu")
-    assert work.plan.speculation.tokens == 4
+    assert work.plan.speculation.tokens == 7
     found = labels("speculation", work.plan, work.recipe)
-    assert found == ["speculation ngram 4", "speculation off", "speculation ngram 2", "speculation ngram 8"]
+    others = ["off", "dflash block 2", "dflash block 4", "ngram 2", "ngram 4", "ngram 8"]
+    assert found == ["speculation dflash block 8", *(f"speculation {other}" for other in others)]
+
+
+def test_llamacpp_tries_a_drafter_that_is_a_gguf_file() -> None:
+    work = job(drafter="off")
+    option = DrafterOption(method="dflash", drafter="path:/a.gguf", quantization="Q8_0", tokens=7, source="a test")
+    recipe = work.recipe.model_copy(update={"drafters": (option,)})
+    found = labels("speculation", work.plan, recipe, methods=("dflash",))
+    assert found == ["speculation off", *(f"speculation dflash block {block}" for block in (2, 4, 8))]
 
 
 def test_a_drafter_of_the_recipe_is_tried_in_every_block() -> None:

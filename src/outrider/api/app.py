@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from fastapi import FastAPI
 
@@ -46,14 +47,6 @@ def create_app(
     )
     problems.install(app)
     app.add_middleware(LimitedBody)
-
-    def gateway_url() -> str | None:
-        connected = next((str(gateway["url"]) for gateway in controller.link.gateways()), None)
-        try:
-            return connected or saved_url(home, "gateway")
-        except (OSError, ValueError):
-            return None  # it was never started here
-
     registry = Registry(Drafters(database))
     service = EndpointService(
         home,
@@ -61,7 +54,7 @@ def create_app(
         controller,
         inventory=inventory,
         poke=poke,
-        gateway_url=gateway_url,
+        gateway_url=partial(_gateway_url, home, controller),
         bound=registry.bound,
     )
     for router in (
@@ -73,3 +66,12 @@ def create_app(
     ):
         app.include_router(router, prefix=PREFIX)
     return app
+
+
+def _gateway_url(home: Home, controller: Controller) -> str | None:
+    """Of a gateway that is connected, else of the one that was started here last; None: none ever was."""
+    connected = next((str(gateway["url"]) for gateway in controller.link.gateways()), None)
+    try:
+        return connected or saved_url(home, "gateway")
+    except (OSError, ValueError):
+        return None

@@ -33,8 +33,9 @@ def compiled_flex() -> Callable[..., Tensor]:
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: BlockMask | Tensor, scale: float | None = None) -> Tensor:
     """Grouped-query attention [b, heads, q, d] under either form of mask."""
     if isinstance(mask, BlockMask):
-        flex = flex_attention if torch.compiler.is_compiling() else compiled_flex()
-        return flex(query, key, value, block_mask=mask, scale=scale, enable_gqa=True)
+        flex: Any = flex_attention if torch.compiler.is_compiling() else compiled_flex()
+        attended: Tensor = flex(query, key, value, block_mask=mask, scale=scale, enable_gqa=True)
+        return attended
     return torch.nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, scale=scale, enable_gqa=True
     )

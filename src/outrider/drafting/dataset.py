@@ -114,8 +114,10 @@ def read(directory: Path) -> Dataset:
     try:
         manifest = json.loads((directory / MANIFEST).read_text())
         lines = (directory / ROWS).read_bytes().splitlines()
-    except (OSError, ValueError) as error:
-        raise InvalidDataset(f"No data can be read in {directory}", why=str(error)) from None
+    except OSError as error:
+        raise InvalidDataset(f"No data can be read in {directory}", why=error.strerror) from None
+    except ValueError:
+        raise InvalidDataset(f"No data can be read in {directory}", why=f"{MANIFEST} is no JSON") from None
     return Dataset([_row(line, number) for number, line in enumerate(lines, 1)], manifest)
 
 
@@ -124,8 +126,9 @@ def _row(line: bytes, number: int) -> Row:
         values = json.loads(line)
         values["answers"] = [(int(start), int(end)) for start, end in values["answers"]]
         return Row(**values)
-    except (ValueError, TypeError, KeyError) as error:
-        raise InvalidDataset(f"Line {number} of {ROWS} is no row", why=str(error)) from None
+    except (ValueError, TypeError, KeyError):
+        fields = "an object with id, slice, split, template, tokens and answers"
+        raise InvalidDataset(f"Line {number} of {ROWS} is no row", why=f"each line is {fields}") from None
 
 
 def check(dataset: Dataset, *, vocabulary: int, target: str, mask_token: int) -> None:

@@ -100,7 +100,7 @@ def block_loss(
     """
     weight = scored.any(-1).sum() if settings.objective == "dpace" else decay_weights(scored, settings.gamma).sum()
     state = (head, labels, scored, settings, teacher, candidates)
-    loss, correct, best = _InForward.apply(hidden, state)
+    loss, correct, best = _InForward.apply(hidden, state)  # type: ignore[no-untyped-call]
     return BlockLoss(loss / weight.clamp(min=1e-6), correct, best if candidates else None)
 
 

@@ -21,8 +21,7 @@ _LONGEST_LOOKUP = 8
 for longer, a draft of 8 has most of the gain."""
 _BATCHES = {"llamacpp": (128, 512, 2048), "vllm": (2048, 8192), "sglang": (2048, 8192)}
 """Tokens that one step may take together: the engines' own defaults, and what is usual beside them."""
-_METHODS = {"llamacpp": ("ngram",), "vllm": ("dflash", "eagle3", "mtp", "ngram", "draft")}
-_EVERY = ("dflash", "eagle3", "mtp", "ngram", "draft")
+_METHODS = ("dflash", "eagle3", "mtp", "ngram", "draft")
 _OWN = "speculative."
 """Beginning of llama.cpp's own names for what ``speculation`` sets."""
 
@@ -153,26 +152,35 @@ def _threads(recipe: Recipe, cores: int) -> list[int]:
 
 
 def _drafting(base: Setting, plan: Plan, recipe: Recipe, methods: Sequence[str] | None) -> list[Setting]:
-    allowed = _METHODS.get(plan.engine, _EVERY)
-    wanted = allowed if methods is None else [name for name in methods if name != "off"]
+    wanted = _METHODS if methods is None else [name for name in methods if name != "off"]
     found = [] if methods is not None and "off" not in methods else [_without(base, plan)]
     for method in wanted:
-        option = _option(method, plan, recipe) if method in _EVERY else None
-        if option is not None and method in allowed:
+        option = _option(method, plan, recipe)
+        if option is not None and _loads(plan.engine, option):
             found += [_drafted(base, plan, option, tokens) for tokens in blocks(method, option.tokens)]
         elif methods is not None:
-            raise _refusal(method, plan, recipe, allowed, known=option is not None or method not in _EVERY)
+            raise _refusal(method, plan, recipe, option)
     return found
 
 
-def _refusal(method: str, plan: Plan, recipe: Recipe, allowed: Sequence[str], *, known: bool) -> OutriderError:
+def _loads(engine: str, option: DrafterOption) -> bool:
+    """llama.cpp reads a drafter from a GGUF file alone; what the others cannot read, the plan has refused before."""
+    return engine != "llamacpp" or option.drafter is None or option.drafter.endswith(".gguf")
+
+
+def _refusal(method: str, plan: Plan, recipe: Recipe, option: DrafterOption | None) -> OutriderError:
     """Why a method that was asked for cannot be tried."""
-    if known:
-        why = f"it has {', '.join(('off', *allowed))}"
-        remedy = "Name one of these with --method."
-        return InvalidInput(f"{plan.engine} has no speculation {method!r}", why=why, remedy=remedy)
-    why = f"{recipe.id} names none for {recipe.model.id}"
-    return NoDrafter(f"There is no drafter to try {method} with", why=why)
+    if method not in _METHODS:
+        why = f"there are {', '.join(('off', *_METHODS))}"
+        return InvalidInput(f"{plan.engine} has no speculation {method!r}", why=why, remedy="Name one of these.")
+    if option is None:
+        why = f"{recipe.id} names none for {recipe.model.id}"
+        return NoDrafter(f"There is no drafter to try {method} with", why=why)
+    return NoDrafter(
+        f"There is no drafter to try {method} with",
+        why=f"llama.cpp reads a GGUF file, and {option.drafter} is none",
+        remedy="Convert it with outrider drafter export --format gguf, and name the file: --drafter path:FILE.gguf",
+    )
 
 
 def blocks(method: str, trained: int | None) -> list[int]:
