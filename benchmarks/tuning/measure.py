@@ -30,10 +30,12 @@ from typing import Any
 from benchmarks.tuning import page, workloads
 
 from outrider._version import __version__
+from outrider.models.sources import SHIPPED_DRAFTERS
 from outrider.placement.discover import discover
 from outrider.spec.home import Home
 
 RESULTS = Path(__file__).with_name("results")
+SHIPPED = SHIPPED_DRAFTERS / "smollm2-135m-instruct-dflash"
 MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
 CONCURRENCY = 2
 _SPIN = "while True: pass"
@@ -59,9 +61,13 @@ class Run:
 RUNS: dict[str, Run] = {
     "llamacpp": Run(("--engine", "llamacpp"), ("--vary", "threads", "--vary", "speculation"), 12),
     "llamacpp-busy": Run(("--engine", "llamacpp"), ("--vary", "threads"), 12, busy=True),
-    "vllm": Run(("--engine", "vllm", "--drafter", "off", "--yes"), ("--vary", "speculation"), 30),
+    "vllm": Run(
+        ("--engine", "vllm", "--drafter", "off", "--yes"),
+        ("--vary", "speculation", "--method", "off", "--method", "dflash"),
+        30,
+    ),
 }
-"""vLLM's endpoint begins without a drafter, so that the tuner has to find one by itself."""
+"""The tuner has to find out by itself: llama.cpp's endpoint begins with the shipped drafter, vLLM's with none."""
 
 
 def main() -> None:
@@ -84,7 +90,10 @@ def _options() -> argparse.Namespace:
 def _tuned(name: str, run: Run, scale: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="outrider-tuning-") as directory, _outrider(Path(directory)) as call:
         workload = workloads.write(Path(directory), concurrency=CONCURRENCY)
-        more = ("--weights", f"path:{_safetensors()}") if name == "vllm" else ()
+        if name == "vllm":
+            more = ("--weights", f"path:{_safetensors()}")
+        else:
+            more = () if run.busy else ("--drafter", f"path:{_gguf_drafter(Path(directory), call)}")
         call("endpoint", "create", "--model", MODEL, "--name", name, "--no-wait", *run.create, *more)
         call("endpoint", "stop", name)
         results = Path(directory) / "results"
@@ -146,6 +155,15 @@ def _safetensors() -> Path:
     return vllm_parts.weights()
 
 
+def _gguf_drafter(directory: Path, call: Any) -> Path:
+    """The shipped drafter in the form that llama.cpp reads."""
+    from tests.models.real import smollm
+
+    file = directory / "drafter.gguf"
+    call("drafter", "export", str(SHIPPED), "--format", "gguf", "--target", str(smollm()), "--output", str(file))
+    return file
+
+
 def _earlier() -> dict[str, Any]:
     path = RESULTS / "latest.json"
     return dict(json.loads(path.read_text())["runs"]) if path.exists() else {}
@@ -180,7 +198,7 @@ def _ratios(runs: Mapping[str, Any]) -> dict[str, float]:
     for name, run in runs.items():
         best: dict[str, float] = {}
         for row in run["slices"]:
-            if row["drafting"] != "off" and row["speedup"] is not None:
+            if row["drafting"] != "off" and row["acceptance_length"] > 1 and row["speedup"] is not None:
                 best[row["kind"]] = max(best.get(row["kind"], 0.0), row["speedup"])
         for kind, speedup in best.items():
             found[f"itl_{name}_{kind}_plain_over_best_drafting"] = speedup

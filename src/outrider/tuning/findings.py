@@ -37,10 +37,13 @@ class Point:
 
     @property
     def pays(self) -> bool | None:
-        """Whether its τ is beyond the break-even; None: not known, or it is plain decoding."""
+        """Whether its τ is beyond the break-even, and beyond 1, since drafts that are never accepted gain nothing.
+
+        None: not known, or it is plain decoding.
+        """
         if self.break_even is None or self.setting.plain:
             return None
-        return self.acceptance_length > self.break_even
+        return self.acceptance_length > max(1.0, self.break_even)
 
 
 def curves(tuning: Tuning) -> list[Point]:

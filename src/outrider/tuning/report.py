@@ -110,7 +110,7 @@ def _slices_words(data: Mapping[str, Any]) -> str:
     found = []
     for kind in dict.fromkeys(row["kind"] for row in data["slices"]):
         rows = [row for row in data["slices"] if row["kind"] == kind and row["speedup"] is not None]
-        drafted = [row for row in rows if row["drafting"] != "off"]
+        drafted = [row for row in rows if row["drafting"] != "off" and row["acceptance_length"] > 1]
         if not drafted:
             continue
         best = max(drafted, key=lambda row: row["speedup"])
