@@ -3,7 +3,7 @@
 The head is frozen, so the only gradient wanted is that of the drafter's hidden states. It is computed chunk by chunk
 during the forward pass: logits of one chunk exist at a time, are made once, and are never kept.
 
-Objectives (dflash.md §3.2):
+Objectives, as SpecForge (`dflash_family_model.py`) has them:
 
 - ``ce``: cross-entropy with the label, slot ``k`` weighted ``exp(-(k-1)/γ)``;
 - ``kd``: cross-entropy with the target's distribution at that slot, weighted likewise;
@@ -71,7 +71,8 @@ def decay_weights(scored: Tensor, gamma: float) -> Tensor:
 def eal(correct: Tensor, scored: Tensor) -> Tensor:
     """Expected acceptance length: mean over blocks of the first run of correct slots, plus the bonus token.
 
-    It tracks an engine's τ closely under greedy decoding (dflash.md §3.1). A cut block counts what it holds.
+    It tracks an engine's τ under greedy decoding; the share of right tokens alone does not. A cut block counts what it
+    holds.
     """
     used = scored.any(-1)
     runs = (correct & scored).long().cumprod(-1).sum(-1)

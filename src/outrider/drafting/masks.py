@@ -4,7 +4,7 @@ A *packed row* holds several documents one after another; ``documents[b, s]`` nu
 Two masks are made from it:
 
 - the target's: causal inside each document;
-- the drafter's (dflash.md §1.5, SpecForge): the queries are the rows of ``A`` blocks of ``B`` tokens, the keys are the
+- the drafter's (arXiv 2602.06036; SpecForge): its queries are ``A`` blocks of ``B`` rows, its keys the
   ``S`` context rows and then the same ``A·B`` block rows. A block row sees context of its own document *strictly*
   before its anchor, within ``window`` of the row's own position, and its own block: all of it, or causally.
 
