@@ -32,6 +32,7 @@ def drafter(directory: Path) -> dict[str, Any]:
         "bytes": weights.stat().st_size,
         "sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
         "parameters": sum(tensor.elements for tensor in read_tensors(weights).values()),
+        "selector_rank": card.hyperparameters["shape"]["selector_rank"],
         "steps": card.hyperparameters["steps"],
         "data": card.data.manifest,
     }

@@ -111,8 +111,8 @@ def held_out() -> str:
     return (
         "- *chat*: the target made up the user's turns, too, from its chat template.\n"
         f"- *code-like* and *JSON*: {counts['operations']} tasks on {sum(records.values())} kinds of records,"
-        f" {sum(splits.values())} templates in all. The {splits['held_out']} of {records['held_out']} kinds of records"
-        f" were held out: no training saw them. {splits['train']} were trained on."
+        f" {sum(splits.values())} templates in all. {splits['held_out']} of them, those of {records['held_out']} kinds of"
+        f" records, were held out: no training saw them."
     )
 
 
@@ -171,9 +171,10 @@ def second() -> str:
     rows = []
     for kind in ("dflash", "dflash2"):
         one = made[kind]
-        size = (f"{one['parameters']:,}", f"{one['bytes']:,}", f"{one['steps']:,}")
+        rank = f"{one['selector_rank']}" if one["selector_rank"] else _NONE
+        size = (f"{one['parameters']:,}", f"{one['bytes']:,}", rank, f"{one['steps']:,}")
         rows.append((_METHODS[kind], *size, f"`{one['sha256'][:12]}…`", _listed([str(each) for each in loaders(kind)])))
-    titles = ("", "numbers", "bytes", "steps", "sha256", "loaded since")
+    titles = ("", "numbers", "bytes", "selector rank", "steps", "sha256", "loaded since")
     return table(titles, rows)
 
 
@@ -241,7 +242,7 @@ def ratios() -> str:
         told = [values.get(name), here.get(name)]
         held = [value >= wanted if sign == ">=" else value <= wanted for value in told if value is not None]
         words = NOTHING if not held else "held" if all(held) else "missed"
-        shown = [_NONE if value is None else f"{value:.3g}" for value in told]
+        shown = [_NONE if value is None else f"{value:.4g}" for value in told]
         rows.append((f"`{name}`", f"{'≥' if sign == '>=' else '≤'} {wanted:g}", *shown, words))
     return table(("ratio", "wanted", "on an H200", "on a CPU", ""), rows)
 
