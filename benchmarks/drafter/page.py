@@ -111,8 +111,8 @@ def held_out() -> str:
     return (
         "- *chat*: the target made up the user's turns, too, from its chat template.\n"
         f"- *code-like* and *JSON*: {counts['operations']} tasks on {sum(records.values())} kinds of records,"
-        f" {sum(splits.values())} templates in all. {splits['held_out']} of them, those of {records['held_out']} kinds of"
-        f" records, were held out: no training saw them."
+        f" {sum(splits.values())} templates in all. {splits['held_out']} of them, those of"
+        f" {records['held_out']} kinds of records, were held out: no training saw them."
     )
 
 

@@ -66,7 +66,9 @@ def kernel(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             axis.set_xticks(range(len(counts)), [f"{count} rows" for count in counts])
             _plain(axis)
         line[0].set_ylabel("µs", fontsize=8)
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8, frameon=False)
+    figure.legend(
+        *axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8, frameon=False
+    )
     figure.savefig(path, dpi=110)
 
 

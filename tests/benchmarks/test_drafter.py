@@ -65,9 +65,7 @@ def write(directory: Path, rows: list[dict[str, Any]], ratios: dict[str, float])
     (directory / "latest.json").write_text(json.dumps(found))
 
 
-def test_engine_and_reference_agree_within_chance_or_do_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_engine_and_reference_agree_within_chance_or_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     far = engine_row(slice="chat", tau_difference=-0.2)
     write(tmp_path, [engine_row(), far, engine_row(tau_difference=-0.2, tau_difference_standard_error=0.11)], {})
     monkeypatch.setattr(page, "RESULTS", tmp_path)
