@@ -236,7 +236,7 @@ def ratios() -> str:
               (("chat", "tau_chat"), ("code", "tau_code"), ("json", "tau_json_heldout_templates"))}  # fmt: skip
     short, long = (_slice(found["dflash"], name)["tau"]["value"] for name in _CONTEXTS)
     values |= {"tau_dflash2_over_dflash": _over(found), "tau_ctx4096_over_ctx256": long / short}
-    here = {} if latest is None else latest["ratios"]
+    here: Json = {} if latest is None else latest["ratios"]
     rows = []
     for name, (sign, wanted) in WANTED.items():
         told = [values.get(name), here.get(name)]
