@@ -1,0 +1,101 @@
+"""The pages show what was measured, and what was measured is of the drafter that ships."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.drafter import made, page, plot
+
+from outrider.drafting.card import read_card
+from outrider.models.sources import SHIPPED_DRAFTERS
+
+SHIPPED = SHIPPED_DRAFTERS / page.SHIPPED
+
+
+@pytest.mark.parametrize("path", page.PAGES, ids=lambda path: path.name)
+def test_pages_show_the_latest_results(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert page.current(text) == text
+
+
+def test_every_section_stands_on_a_page() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in page.PAGES)
+    assert [name for name in page.SECTIONS if text.count(f"<!-- {name} results: begin -->") != 1] == []
+
+
+def test_what_was_measured_is_what_ships() -> None:
+    found = page.result("made")
+    assert made.drafter(SHIPPED) == found["drafters"]["dflash"]
+    weights = (SHIPPED / "model.safetensors").read_bytes()
+    assert (len(weights), hashlib.sha256(weights).hexdigest()) == (
+        found["drafters"]["dflash"]["bytes"],
+        found["drafters"]["dflash"]["sha256"],
+    )
+    card = read_card(SHIPPED)
+    assert page.result("evaluation")["dflash"] == card.evaluation
+    assert found["target"]["digest"] == card.target.sha256
+    assert found["data"]["manifest"] == card.data.manifest
+    trained = [count for name, count in found["data"]["rows"].items() if name.startswith("train/")]
+    assert sum(trained) == card.data.examples
+
+
+def test_both_drafters_had_the_same_data_and_steps() -> None:
+    first, second = page.result("made")["drafters"].values()
+    assert (first["steps"], first["data"]) == (second["steps"], second["data"])
+
+
+def engine_row(**changed: Any) -> dict[str, Any]:
+    return {
+        "slice": "json", "prompts": 200, "tau_vllm": 4.9, "tau_reference": 5.0, "tau_difference": -0.1,
+        "tau_difference_standard_error": 0.02, "decode_ms_with": 6.0, "decode_ms_without": 15.0,
+        "decode_ms_over_none": 0.4,
+    } | changed  # fmt: skip
+
+
+def write(directory: Path, rows: list[dict[str, Any]], ratios: dict[str, float]) -> None:
+    """A result of ``measure.py`` among the others."""
+    for name in ("evaluation", "made", "kernel"):
+        (directory / f"{name}.json").write_text(json.dumps(page.result(name)))
+    machine = {"cpu": "x86_64", "cores": 2, "load_average": 1.25}
+    found = {"machine": machine, "versions": {"vllm": "0.32.0"}, "rounds": 200, "rows": rows, "ratios": ratios}
+    (directory / "latest.json").write_text(json.dumps(found))
+
+
+def test_engine_and_reference_agree_within_chance_or_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    far = engine_row(slice="chat", tau_difference=-0.2)
+    write(tmp_path, [engine_row(), far, engine_row(tau_difference=-0.2, tau_difference_standard_error=0.11)], {})
+    monkeypatch.setattr(page, "RESULTS", tmp_path)
+    told = page.engines().splitlines()[-3:]
+    assert ["does not agree" in line for line in told] == [False, True, False]
+    assert told[0].startswith("| JSON | vLLM, bf16, CPU | 200 | 4.90 | 5.00 | -0.100 (agrees: ± 0.150 allowed)")
+
+
+def test_what_misses_is_said_to_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ratios = {"decode_ms_json_vllm_cpu_over_none": 0.6, "decode_ms_chat_vllm_cpu_over_none": 0.9, "tau_chat": 2.5}
+    write(tmp_path, [], ratios)
+    monkeypatch.setattr(page, "RESULTS", tmp_path)
+    verdicts = {line.split("`")[1]: line.split("|")[-2].strip() for line in page.ratios().splitlines()[2:]}
+    assert verdicts["decode_ms_json_vllm_cpu_over_none"] == "missed"
+    assert verdicts["decode_ms_chat_vllm_cpu_over_none"] == "held"
+    assert verdicts["tau_chat"] == "missed", "on one of the two machines"
+    assert verdicts["tau_dflash2_over_dflash"] == "missed"
+
+
+def test_what_was_not_measured_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, [], {})
+    (tmp_path / "latest.json").unlink()
+    monkeypatch.setattr(page, "RESULTS", tmp_path)
+    assert page.engines() == page.NOTHING
+    assert page.ratios().count(page.NOTHING) == 2
+
+
+def test_plots_are_small(tmp_path: Path) -> None:
+    plot.acceptance(page.result("evaluation"), tmp_path / "acceptance.png")
+    plot.kernel(page.result("kernel")["rows"], tmp_path / "kernel.png")
+    for file in tmp_path.iterdir():
+        assert file.read_bytes().startswith(b"\x89PNG")
+        assert file.stat().st_size <= 150_000
