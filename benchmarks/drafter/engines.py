@@ -8,12 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import httpx
-from benchmarks.drafter.pairs import Answer
+from benchmarks.drafter.pairs import Answer, answered, by_step
 
 from outrider.app.environment import Environment
 from outrider.app.server import Launch
@@ -122,25 +121,17 @@ def _speculation(recipe: Recipe, drafter: Path | None) -> Speculation | None:
 def ask_vllm(launch: Launch, prompt: Sequence[int], limit: int) -> Answer:
     """One chunk of its stream is one verification step."""
     body = {"model": launch.name, "max_tokens": limit, "return_token_ids": True}
-    chunks, seconds = [], []
-    for when, event in _events(launch, "/v1/completions", prompt, body):
-        if event["choices"] and (ids := event["choices"][0].get("token_ids")):
-            chunks.append(ids)
-            seconds.append(when)
-    return _answer(chunks, seconds)
+    events = _events(launch, "/v1/completions", prompt, body)
+    chosen = ((when, event["choices"][0]) for when, event in events if event["choices"])
+    return answered([(when, choice["token_ids"]) for when, choice in chosen if choice.get("token_ids")])
 
 
 def ask_llamacpp(launch: Launch, prompt: Sequence[int], limit: int) -> Answer:
-    """One chunk of its stream is one token; those of one verification step were decoded at the same time."""
+    """One chunk of its stream is one token; those of one verification step carry the same time of decoding."""
     body = {"n_predict": limit, "return_tokens": True, "timings_per_token": True}
-    said = [
-        (when, event["timings"]["predicted_ms"], event["tokens"])
-        for when, event in _events(launch, "/completion", prompt, body)
-        if event.get("tokens") and "timings" in event
-    ]
-    steps = [list(step) for _, step in groupby(said, key=lambda one: one[1])]
-    chunks = [[token for _, _, tokens in step for token in tokens] for step in steps]
-    return _answer(chunks, [step[-1][0] for step in steps])
+    events = _events(launch, "/completion", prompt, body)
+    said = [(when, event) for when, event in events if event.get("tokens")]
+    return answered(by_step([(when, event["timings"]["predicted_ms"], event["tokens"]) for when, event in said]))
 
 
 def _events(
@@ -154,13 +145,6 @@ def _events(
         for line in response.iter_lines():
             if line.startswith("data: {"):
                 yield time.perf_counter(), json.loads(line.removeprefix("data: "))
-
-
-def _answer(chunks: Sequence[Sequence[int]], seconds: Sequence[float]) -> Answer:
-    """From the tokens of the prompt's own pass and of each step after it, and when each came."""
-    tokens = tuple(token for chunk in chunks for token in chunk)
-    elapsed = seconds[-1] - seconds[0] if seconds else 0.0
-    return Answer(tokens, tuple(len(chunk) for chunk in chunks[1:]), elapsed)
 
 
 ENGINES = {

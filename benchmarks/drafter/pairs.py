@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 
@@ -40,6 +41,26 @@ class Answer:
                 counted.append(step)
             anchor += step
         return statistics.fmean(counted) if counted else math.nan
+
+
+def by_step(said: Sequence[tuple[float, float, Sequence[int]]]) -> list[tuple[float, list[int]]]:
+    """Tokens that came one by one, put together by the engine's own clock, which stands still within a step.
+
+    Args:
+        said: when each came, the time of decoding that it carries, and its ids.
+
+    Returns:
+        When the last token of each step came, and the step's ids.
+    """
+    steps = [list(step) for _, step in groupby(said, key=lambda one: one[1])]
+    return [(step[-1][0], [token for _, _, ids in step for token in ids]) for step in steps]
+
+
+def answered(chunks: Sequence[tuple[float, Sequence[int]]]) -> Answer:
+    """From when the prompt's own pass and each step after it came, in seconds, and their tokens."""
+    tokens = tuple(token for _, chunk in chunks for token in chunk)
+    seconds = chunks[-1][0] - chunks[0][0] if chunks else 0.0
+    return Answer(tokens, tuple(len(chunk) for _, chunk in chunks[1:]), seconds)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from benchmarks.drafter.pairs import BOUNDS, Answer, Bound, compare, ratios
+from benchmarks.drafter.pairs import BOUNDS, Answer, Bound, answered, by_step, compare, ratios
 
 
 def answer(steps: tuple[int, ...], seconds: float = 1.0) -> Answer:
@@ -23,6 +23,15 @@ def test_only_steps_whose_block_lies_inside_the_answer_count() -> None:
 
 def test_the_time_of_a_token_is_that_of_those_after_the_first() -> None:
     assert answer((4, 4), seconds=0.4).ms == pytest.approx(50)
+
+
+def test_tokens_of_one_step_are_put_together() -> None:
+    # As xllamacpp 2026.10.11549 streamed an answer: 3 steps, of 6 tokens, of 2 and of 1, after the first token.
+    clock = [0.001, *[143.198] * 6, *[288.563] * 2, 301.5]
+    said = [(10.0 + index, ms, [100 + index]) for index, ms in enumerate(clock)]
+    found = answered(by_step(said))
+    assert found == Answer(tuple(range(100, 110)), (6, 2, 1), 9.0)
+    assert answered([]) == Answer((), (), 0.0)
 
 
 def test_prompts_are_paired() -> None:
