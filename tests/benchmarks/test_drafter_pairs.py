@@ -26,7 +26,7 @@ def test_the_time_of_a_token_is_that_of_those_after_the_first() -> None:
 
 
 def test_tokens_of_one_step_are_put_together() -> None:
-    # As xllamacpp 2026.10.11549 streamed an answer: 3 steps, of 6 tokens, of 2 and of 1, after the first token.
+    # Times as xllamacpp 2026.10.11549 sends them: after the first token 3 steps, of 6 tokens, of 2 and of 1.
     clock = [0.001, *[143.198] * 6, *[288.563] * 2, 301.5]
     said = [(10.0 + index, ms, [100 + index]) for index, ms in enumerate(clock)]
     found = answered(by_step(said))
