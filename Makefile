@@ -83,7 +83,7 @@ drafter: $(STAMP)
 
 # What `make drafter` leaves in its work directory; an hour on one core.
 bench-drafter: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/drafter/measure.py --target $(DRAFTER_WORK)/target \
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.drafter.measure --target $(DRAFTER_WORK)/target \
 		--data $(DRAFTER_WORK)/data $(if $(wildcard $(DRAFTER_WORK)/dflash2/model.safetensors),--second $(DRAFTER_WORK)/dflash2)
 	$(BIN)/python -m benchmarks.drafter.plot
 	$(BIN)/python -m benchmarks.drafter.page

@@ -1,17 +1,20 @@
-"""What tests of drafting engines share: the drafter, prompts, and answers scored again by the target itself."""
+"""What tests of drafting engines share: questions, the reference's τ on answers, and answers scored by the target."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outrider.engines.probes import EngineAddress
+from benchmarks.drafter.engines import ENGINES
+from benchmarks.drafter.pairs import Answer, Compared, compare
+
+from outrider.app.server import Launch
 from outrider.models.sources import SHIPPED_DRAFTERS
-from tests.drafting import random_drafter
 from tests.models.real import smollm
+
+if TYPE_CHECKING:
+    from outrider.drafting.acceptance import Measurement
 
 SHIPPED = SHIPPED_DRAFTERS / "smollm2-135m-instruct-dflash"
 QUESTIONS = (
@@ -19,55 +22,58 @@ QUESTIONS = (
     "Write a short story about a dog who finds a bone.",
     'Write {"name": "Ada", "born": 1815, "city": "London"} again, as JSON.',
     "Count from one to twenty, in words.",
+    "Write a Python function that adds the even numbers of a list.",
+    "How do I make pancakes? Give me the steps.",
+    "Explain photosynthesis to a child.",
+    "Write a JSON array of three books, each with title, author and year.",
+    "Write a polite e-mail that moves a meeting to Friday.",
+    "What are the advantages of riding a bicycle to work?",
+    "Write an HTML page with a heading and a list of four fruits.",
+    "Tell me about the history of the printing press.",
 )
-LIMIT = 48
+LIMIT = 96
 """Tokens of an answer."""
-
-
-@dataclass(frozen=True)
-class Answered:
-    """A prompt and what the engine said, as token ids."""
-
-    prompt: tuple[int, ...]
-    answer: tuple[int, ...]
-
-
-def drafter(tmp_path: Path) -> Path:
-    """The drafter that ships with Outrider; where there is none, one with random weights."""
-    return SHIPPED if SHIPPED.exists() else random_drafter.write(tmp_path / "drafter")
+Answered = tuple[tuple[int, ...], Answer]
+"""A prompt's tokens, and what the engine said."""
 
 
 @cache
-def target() -> Any:
-    """The model, dequantised, in fp32."""
+def target(precision: str = "float32") -> Any:
+    """The model, dequantised."""
     import torch
 
     from outrider.drafting.target import Target
 
-    return Target.load(smollm(), dtype=torch.float32)
+    return Target.load(smollm(), dtype=getattr(torch, precision))
 
 
-def prompts() -> list[tuple[int, ...]]:
-    """The questions in the model's own chat form."""
+def ask(engine: str, launch: Launch, questions: Sequence[str] = QUESTIONS) -> list[Answered]:
+    """Greedy answers to questions in the model's own chat form."""
     tokenizer = target().tokenizer
-    turns = [[{"role": "user", "content": question}] for question in QUESTIONS]
+    turns = [[{"role": "user", "content": question}] for question in questions]
     texts = [tokenizer.apply_chat_template(turn, add_generation_prompt=True, tokenize=False) for turn in turns]
-    return [tuple(tokenizer.encode(text, add_special_tokens=False)) for text in texts]
+    prompts = [tuple(tokenizer.encode(text, add_special_tokens=False)) for text in texts]
+    return [(prompt, ENGINES[engine].ask(launch, prompt, LIMIT)) for prompt in prompts]
 
 
-def ask(address: EngineAddress, prompt: Sequence[int]) -> Answered:
-    """One greedy answer as token ids: vLLM gives them with a completion, llama.cpp at its own endpoint."""
-    body = {"prompt": list(prompt), "temperature": 0, "model": "hello"}
-    if address.json("/v1/models", timeout=10)["data"][0].get("owned_by") == "llamacpp":
-        own = body | {"n_predict": LIMIT, "return_tokens": True}
-        ids = address.json("/completion", own, timeout=120)["tokens"]
-    else:
-        more = body | {"max_tokens": LIMIT, "return_token_ids": True}
-        ids = address.json("/v1/completions", more, timeout=120)["choices"][0]["token_ids"]
-    return Answered(tuple(prompt), tuple(int(token) for token in ids))
+def measured(answered: Sequence[Answered], *, precision: str) -> Measurement:
+    """What the reference accepts of the shipped drafter's drafts on the same answers."""
+    from outrider.drafting import checkpoint
+    from outrider.drafting.evaluation import Record, measure
+
+    drafter = checkpoint.load(SHIPPED)
+    target(precision).tap(drafter.config.target_layer_ids)
+    return measure(drafter, target(precision), [Record(prompt, said.tokens) for prompt, said in answered])
 
 
-def regrets(found: Answered) -> list[float]:
+def compared(answered: Sequence[Answered], reference: Measurement) -> Compared:
+    """τ as the engine's steps have it, and the reference's, paired by prompt."""
+    by_reference = [1 + float(one.stood.sum(1).mean()) for one in reference.records]
+    by_engine = [said.tau(reference.block_size) for _, said in answered]
+    return compare(list(zip(by_engine, by_reference, strict=True)))
+
+
+def regrets(prompt: Sequence[int], answer: Sequence[int]) -> list[float]:
     """How far each token of an answer lies below the best one, in logits, by the target that computes alone in fp32.
 
     A lossless engine says the best token, or one that its own rounding cannot tell from it. Comparing texts would not
@@ -75,7 +81,13 @@ def regrets(found: Answered) -> list[float]:
     """
     import torch
 
-    logits = target().forward(torch.tensor([found.prompt + found.answer])).logits[0].float()
-    rows = logits[len(found.prompt) - 1 : len(found.prompt) + len(found.answer) - 1]
-    said = rows.gather(1, torch.tensor(found.answer)[:, None])[:, 0]
+    logits = target().forward(torch.tensor([[*prompt, *answer]])).logits[0].float()
+    rows = logits[len(prompt) - 1 : len(prompt) + len(answer) - 1]
+    said = rows.gather(1, torch.tensor(answer)[:, None])[:, 0]
     return [float(value) for value in rows.max(dim=1).values - said]
+
+
+def one_wrong(answer: Sequence[int]) -> list[int]:
+    """The answer with another token in its middle."""
+    middle = len(answer) // 2
+    return [*answer[:middle], 4242, *answer[middle + 1 :]]

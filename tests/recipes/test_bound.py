@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from outrider.models.sources import SHIPPED_DRAFTERS
 from outrider.recipes.bound import BoundDrafter, break_even
 from outrider.recipes.library import load_catalog
 from outrider.recipes.plan import Plan
@@ -32,30 +34,51 @@ def planned(bound: dict[str, BoundDrafter] | None = None, **spec: Any) -> Plan:
     return plan(endpoint, INVENTORIES["CPU"], load_catalog([]), None, Files(bound=bound or {}))
 
 
+def why(made: Plan) -> str:
+    """What the plan says of its choice of a drafter."""
+    return next(one.reason for one in made.decisions if one.choice == "drafter")
+
+
 def test_auto_drafts_in_vllm_where_the_recipe_says_that_it_pays() -> None:
     made = planned(engine="vllm")
     chosen = made.speculation
     assert (chosen.method, chosen.drafter, chosen.quantization, chosen.tokens) == ("dflash", SHIPPED, "none", 7)
+    assert chosen.reason == "verifying 8 tokens in bf16 costs hardly more than one, so that a drafter pays from τ 2"
+    assert why(made) == chosen.reason
     most = chosen.max_useful_concurrency
     assert most is not None
     few, many = (planned(engine="vllm", workload={"concurrency": load}) for load in (most, most + 1))
     assert (few.speculation.method, many.speculation.method) == ("dflash", "off")
-    assert f"pays up to {most} requests" in many.speculation.reason
+    assert many.speculation.drafter is None
+    assert many.speculation.reason == f"dflash pays up to {most} requests in flight, {most + 1} are expected"
+    assert why(many) == many.speculation.reason
 
 
 def test_auto_stays_off_in_llamacpp_however_good_the_drafter() -> None:
-    assert planned(engine="llamacpp").speculation.method == "off"
+    made = planned(engine="llamacpp")
+    assert (made.speculation.method, made.speculation.drafter) == ("off", None)
+    assert "verifying 8 tokens costs six times one token in Q4_1 on a CPU" in made.speculation.reason
+    assert why(made) == made.speculation.reason
     for length in (3.1, 6.3):
         gguf = replace(MINE, acceptance_length=length, reference="path:/drafters/mine.gguf")
-        made = planned({GGUF: gguf}, engine="llamacpp").speculation
-        assert made.method == "off"
-        assert f"pays here from τ 7.10, and its τ is {length:.2f}" in made.reason
+        bound = planned({GGUF: gguf}, engine="llamacpp").speculation
+        assert bound.method == "off"
+        assert f"pays here from τ 7.10, and its τ is {length:.2f}" in bound.reason
     unknown = planned({GGUF: replace(MINE, acceptance_length=None)}, engine="llamacpp").speculation
     assert unknown.method == "off" and "never measured" in unknown.reason
     perfect = replace(MINE, acceptance_length=7.5, reference="path:/drafters/mine.gguf")
     assert planned({GGUF: perfect}, engine="llamacpp").speculation.method == "dflash"
     directory = planned({GGUF: replace(MINE, acceptance_length=7.5)}, engine="llamacpp").speculation
     assert directory.method == "off" and "drafter export" in directory.reason
+
+
+def test_the_shipped_drafter_is_worth_it_where_auto_takes_it_and_not_elsewhere() -> None:
+    card = json.loads((SHIPPED_DRAFTERS / SHIPPED.partition(":")[2] / "drafter.json").read_text())
+    slices = [card["tau"][name] for name in ("chat", "code", "json")]
+    for engine, pays in (("vllm", True), ("llamacpp", False)):
+        recipe = planned(engine=engine).recipe
+        needed = break_even(load_catalog([]).get(recipe), "dflash", 1)
+        assert needed is not None and all((tau > needed) is pays for tau in slices)
 
 
 def test_auto_takes_the_drafter_that_is_bound_to_the_weights() -> None:
