@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from outrider.recipes.gpus import GpuFacts, cpu, gpu_facts
-from outrider.recipes.precision import Rate
+from outrider.models.precision import Rate
 from outrider.spec.inventory import Inventory
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from outrider.recipes.device import Device
 from outrider.recipes.drafting import Draft
 from outrider.recipes.kv import kv_bytes, kv_element
-from outrider.recipes.precision import bits
+from outrider.models.precision import bits
 from outrider.recipes.schema import Recipe
 from outrider.spec.facts import ModelFacts
 

@@ -13,7 +13,7 @@ from outrider.recipes.drafting import draft
 from outrider.recipes.fit import gpu_fit, weights_bytes
 from outrider.recipes.gpus import GpuFacts, gpu_facts, gpus
 from outrider.recipes.memory import largest_context
-from outrider.recipes.precision import smaller
+from outrider.models.precision import smaller
 from outrider.recipes.schema import Recipe
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.inventory import Inventory
