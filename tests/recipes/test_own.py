@@ -244,6 +244,17 @@ def test_adapters_are_pinned_and_stand_in_the_file(catalog: Catalog, tmp_path: P
     assert said["later"] == {"sources": ["hf:me/later@abc"], "sha256": None}
 
 
+def test_adapters_that_are_here_are_counted_in_the_memory(catalog: Catalog, tmp_path: Path) -> None:
+    adapters = {"polite": "path:/polite", "later": "hf:me/later@abc"}
+    made = planned(catalog, files=adapted(tmp_path), adapters=adapters)
+    # The drafter beside which it was planned cannot run with adapters, so the same without is the base.
+    without = planned(catalog, drafter="off")
+    assert made.memory is not None and without.memory is not None
+    assert [(part.name, part.bytes) for part in made.memory.parts][-1] == ("adapters", 2**20)
+    assert made.memory.needed == (without.memory.needed or 0) + 2**20
+    assert "their memory is not counted" in decision(made, "adapter later").reason
+
+
 def test_a_drafter_that_cannot_run_beside_adapters_is_dropped_or_refused(catalog: Catalog) -> None:
     made = planned(catalog, adapters={"polite": "hf:me/polite"})
     assert made.speculation.method == "off"

@@ -1,7 +1,7 @@
 """Weights that are held against a model before they are used: ``OwnWeights``, ``Adapter`` and ``DraftWeights``.
 
-A ``serve.py`` names them and a runner prepares them in its stage ``preparing``, so that what does not fit is refused before an engine starts, also
-where the files came from the hub and nobody could look at them earlier.
+A ``serve.py`` names them and a runner prepares them in its stage ``preparing``, so that what does not fit is refused
+before an engine starts, also where the files came from the hub and nobody could look at them earlier.
 """
 
 from __future__ import annotations

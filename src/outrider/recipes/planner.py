@@ -10,9 +10,9 @@ from outrider.recipes.appraisal import Appraisal
 from outrider.recipes.candidate import obstacles
 from outrider.recipes.capacity import prefill_rate
 from outrider.recipes.choice import Choice, choose, memory_plan
+from outrider.recipes.comparison import rested_on
 from outrider.recipes.fit import MIB, describe
 from outrider.recipes.given import Given
-from outrider.recipes.comparison import rested_on
 from outrider.recipes.ignoring import ignored
 from outrider.recipes.library import Catalog
 from outrider.recipes.plan import Decision, Flag, Plan, ServerPlan, WeightsPlan
