@@ -106,7 +106,7 @@ def test_each_size_that_memory_follows_from_is_refused_with_all_the_others(hub: 
         ({"torch_dtype": "float32"}, "precision: float32, the recipe's is bfloat16"),
     ],
 )
-def test_it_is_refused_for_one(hub: Hub, changes: dict[str, object], what: str) -> None:
+def test_it_is_refused_for_one(hub: Hub, changes: dict[str, Any], what: str) -> None:
     offer(hub, **changes)
     with pytest.raises(WeightsUnfit) as caught:
         prepared()
