@@ -12,6 +12,8 @@ PUBLIC = {"App", "Client", "Drafter", "Endpoint", "Environment", "LlamaCpp", "Ob
 PUBLIC |= {
     "Adapter",
     "DraftWeights",
+    "ModelFacts",
+    "OwnWeights",
     "Resources",
     "Routing",
     "SGLang",

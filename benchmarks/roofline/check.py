@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
+from outrider.models.precision import bits
 from outrider.recipes import roofline
 from outrider.recipes.device import Device, host, of_kind
 from outrider.recipes.drafting import draft
 from outrider.recipes.gpus import gpu_facts
 from outrider.recipes.library import Catalog, load_catalog
-from outrider.recipes.precision import bits
 from outrider.recipes.schema import Speculation
 from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from outrider.engines.speculation import Speculation
     from outrider.engines.vllm import VLLM
     from outrider.errors import OutriderError
-    from outrider.models.checked import Adapter, DraftWeights
+    from outrider.models.checked import Adapter, DraftWeights, OwnWeights
     from outrider.models.weights import Weights
     from outrider.spec.drafter import Drafter
     from outrider.spec.endpoint import Endpoint
+    from outrider.spec.facts import ModelFacts
     from outrider.spec.objective import Objective
     from outrider.spec.regions import Regions
     from outrider.spec.resources import Resources
@@ -39,8 +40,10 @@ _HOMES = {
     "Endpoint": "spec.endpoint",
     "Environment": "app.environment",
     "LlamaCpp": "engines.llamacpp",
+    "ModelFacts": "spec.facts",
     "Objective": "spec.objective",
     "OutriderError": "errors",
+    "OwnWeights": "models.checked",
     "Regions": "spec.regions",
     "Resources": "spec.resources",
     "Routing": "spec.routing",
@@ -64,8 +67,10 @@ __all__ = [
     "Endpoint",
     "Environment",
     "LlamaCpp",
+    "ModelFacts",
     "Objective",
     "OutriderError",
+    "OwnWeights",
     "Regions",
     "Resources",
     "Routing",

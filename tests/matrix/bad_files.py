@@ -40,6 +40,8 @@ def write_bad_files(directory: Path) -> None:
         write_tiny(directory / place / "small", hidden=128, target_layers=8, vocab=32, mask=mask, taps=(1, 5))
     (directory / "other-family").mkdir()
     (directory / "other-family/config.json").write_text(json.dumps({"model_type": "qwen3"}))
+    (directory / "deeper").mkdir()
+    (directory / "deeper/config.json").write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 32}))
 
 
 def _weights(directory: Path) -> None:

@@ -68,6 +68,12 @@ UNREADABLE = {
     "no time to start": _argument("startup_timeout=0", "startup_timeout"),
     "a relative path of health": _argument("health_path='health'", "start with '/'"),
     "weights of no form": _engine("LlamaCpp(Weights('ftp:x'))", "names no weights"),
+    "own weights without a base": _engine("LlamaCpp(outrider.OwnWeights('path:/x'))", "base"),
+    "own weights with a misspelt fact": _engine(
+        "LlamaCpp(outrider.OwnWeights('path:/x', base=outrider.ModelFacts(format='gguf', architecture='llama',"
+        " source='x', layer=30)))",
+        "ModelFacts: layer: Extra inputs are not permitted",
+    ),
     "weights from nowhere": _engine("LlamaCpp(Weights())", "no source"),
     "a digest that is none": _engine("LlamaCpp(Weights('path:/x', sha256='12'))", "64"),
     "an unknown engine argument": _engine("LlamaCpp(X, slot=3)", "slot"),

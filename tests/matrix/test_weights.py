@@ -10,8 +10,10 @@ from typing import NamedTuple
 import pytest
 
 from outrider.errors import OutriderError
+from outrider.models.checked import OwnWeights
 from outrider.models.facts import read_facts
 from outrider.models.weights import Weights
+from outrider.spec.facts import ModelFacts
 from tests.matrix.house import House
 from tests.matrix.refusal import Refusal, check_refusal
 
@@ -68,7 +70,14 @@ FILES = {
     "no model type": Case("checkpoint-typeless", "weights_unreadable", "model_type"),
     "hostile safetensors": Case("checkpoint-safetensors", "weights_unreadable", "no whole safetensors"),
 }
-CASES = {**REFERENCES, **PINNED, **FILES}
+OWN = {
+    "own weights of another family": Case("path:{files}/other-family", "weights_unfit", "architecture: qwen3"),
+    "own weights of another format": Case("path:{files}/good.gguf", "weights_unfit", "format: gguf"),
+    "own weights of other sizes": Case("path:{files}/deeper", "weights_unfit", "layers: 32, the catalog model has 30"),
+    "own weights that are none": Case("path:{files}/folder", "weights_unreadable", "config.json"),
+}
+CASES = {**REFERENCES, **PINNED, **FILES, **OWN}
+BASE = ModelFacts(format="safetensors", architecture="llama", source="recipe x/y version 1", layers=30)
 
 
 def _refused(act: Callable[[], object], case: Case) -> None:
@@ -91,3 +100,8 @@ def test_weights_that_are_others_than_promised(case: Case, house: House) -> None
 @pytest.mark.parametrize("case", FILES.values(), ids=FILES)
 def test_files_that_are_no_model(case: Case, house: House) -> None:
     _refused(lambda: read_facts(Path(house.files, case.where)), case)
+
+
+@pytest.mark.parametrize("case", OWN.values(), ids=OWN)
+def test_weights_that_are_not_the_catalog_models(case: Case, house: House) -> None:
+    _refused(lambda: OwnWeights(house.fill(case.where), base=BASE).prepare(lambda _: None), case)

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from outrider.app.source import describe
+from outrider.app.source import describe, load
 from outrider.errors import AdapterUnfit, DrafterUnfit, WeightsUnavailable, WeightsUnfit
 from outrider.models.adapter import read_adapter
 from outrider.models.cache import Cache
+from outrider.models.checked import OwnWeights
 from outrider.models.drafter import read_drafter
 from outrider.models.tokenizer import TokenizerFacts
 from outrider.recipes.explain import explain
@@ -135,9 +136,35 @@ def test_what_the_recipe_cannot_serve_is_refused(catalog: Catalog, changes: dict
     assert said in (caught.value.why or "")
 
 
-def test_weights_that_are_not_here_are_said_not_to_be_compared(catalog: Catalog) -> None:
+def test_weights_that_are_not_here_are_compared_before_the_engine_starts(catalog: Catalog, tmp_path: Path) -> None:
     made = planned(catalog, weights="hf:me/mine@abc")
-    assert "not compared" in decision(made, "weights").reason
+    assert "compared with the catalog model before the engine starts" in decision(made, "weights").reason
+    assert outcome(made.model_dump(mode="json"))["weights"]["sources"] == ["hf:me/mine@abc"]
+    assert "base" not in outcome(made.model_dump(mode="json"))["weights"]
+    source = render(made, version="0")
+    golden = Path(__file__).with_name("golden") / "own-weights.py.golden"
+    assert source == golden.read_text(), "if the change is meant, write the new text there"
+    file = tmp_path / "serve.py"
+    file.write_text(source)
+    weights = load(file)[1].__dict__["engine"].weights
+    assert isinstance(weights, OwnWeights) and weights.base == made.weights.base
+    assert describe(file)["weights"] == {"sources": ["hf:me/mine@abc"], "sha256": None}
+
+
+def test_weights_that_were_compared_are_not_compared_again(catalog: Catalog) -> None:
+    for made in (planned(catalog, own(catalog), weights="hf:me/mine@abc"), planned(catalog)):
+        assert made.weights.base is None
+        assert "WEIGHTS = outrider.Weights(" in render(made, version="0")
+
+
+def test_facts_of_another_format_than_the_engine_reads_are_no_base(catalog: Catalog) -> None:
+    recipe = catalog.get("qwen3-8b/sglang-h200")
+    facts = recipe.model.facts.model_copy(update={"format": "gguf"})
+    model = recipe.model.model_copy(update={"facts": facts})
+    odd = Catalog([recipe.model_copy(update={"model": model})], ["here"])
+    made = planned(odd, weights="hf:me/mine@abc")
+    assert made.weights.base is None
+    assert "not compared with the catalog model" in decision(made, "weights").reason
 
 
 @pytest.mark.parametrize("config", [ZLAB, SPECULATORS])
@@ -215,6 +242,17 @@ def test_adapters_are_pinned_and_stand_in_the_file(catalog: Catalog, tmp_path: P
     said = describe(file)["engine"]["adapters"]
     assert said["polite"] == {"sources": ["path:/polite"], "sha256": "a" * 64}
     assert said["later"] == {"sources": ["hf:me/later@abc"], "sha256": None}
+
+
+def test_adapters_that_are_here_are_counted_in_the_memory(catalog: Catalog, tmp_path: Path) -> None:
+    adapters = {"polite": "path:/polite", "later": "hf:me/later@abc"}
+    made = planned(catalog, files=adapted(tmp_path), adapters=adapters)
+    # The drafter beside which it was planned cannot run with adapters, so the same without is the base.
+    without = planned(catalog, drafter="off")
+    assert made.memory is not None and without.memory is not None
+    assert [(part.name, part.bytes) for part in made.memory.parts][-1] == ("adapters", 2**20)
+    assert made.memory.needed == (without.memory.needed or 0) + 2**20
+    assert "their memory is not counted" in decision(made, "adapter later").reason
 
 
 def test_a_drafter_that_cannot_run_beside_adapters_is_dropped_or_refused(catalog: Catalog) -> None:

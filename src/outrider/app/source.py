@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from outrider._version import __version__
 from outrider.app.app import App, Declaration
 from outrider.errors import InvalidSource, OutriderError
@@ -80,6 +82,14 @@ def _import(path: Path) -> Any:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
         where = f" line {frames[-1].lineno}" if frames else ""
         raise InvalidSource(
-            f"{path.name}{where}: {type(error).__name__}: {error}", remedy="Correct the line and deploy again."
+            f"{path.name}{where}: {_said(error)}", remedy="Correct the line and deploy again."
         ) from error
     return module
+
+
+def _said(error: BaseException) -> str:
+    """What an exception says, in one line."""
+    if isinstance(error, ValidationError):
+        fields = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        return f"{error.title}: {'; '.join(fields)}"
+    return f"{type(error).__name__}: {error}"

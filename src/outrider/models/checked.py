@@ -1,20 +1,83 @@
-"""Weights that are held against a model before they are used: ``Adapter`` and ``DraftWeights`` of a ``serve.py``.
+"""Weights that are held against a model before they are used: ``OwnWeights``, ``Adapter`` and ``DraftWeights``.
 
-A runner prepares them in its stage ``preparing``, so that what does not fit is refused before an engine starts, also
-where the files came from the hub and nobody could look at them earlier.
+A ``serve.py`` names them and a runner prepares them in its stage ``preparing``, so that what does not fit is refused
+before an engine starts, also where the files came from the hub and nobody could look at them earlier.
 """
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from outrider.app.server import Progress, Report
-from outrider.errors import DrafterUnfit
-from outrider.models import adapter, drafter, drafter_check
+from outrider.errors import DrafterUnfit, WeightsUnfit
+from outrider.models import adapter, comparison, drafter, drafter_check
 from outrider.models.drafter_check import Finding, Target
 from outrider.models.facts import read_facts
 from outrider.models.tokenizer import read_tokenizer
 from outrider.models.weights import Weights
+from outrider.spec.facts import ModelFacts
+
+log = logging.getLogger(__name__)
+
+
+class OwnWeights(Weights):
+    """A model's weights that stand in for those of a catalog model.
+
+    Args:
+        sources: references, tried in order.
+        base: what the plan rests upon: facts of the catalog model, of which a None is not compared.
+        sha256: digest. None: not pinned.
+    """
+
+    def __init__(self, *sources: str, base: ModelFacts, sha256: str | None = None) -> None:
+        super().__init__(*sources, sha256=sha256)
+        self.base = base
+        self._compared: Path | None = None
+
+    def prepare(self, report: Report) -> Path:
+        """Present and compared with the base; their file or directory. Differences that forbid nothing are told.
+
+        Raises:
+            WeightsUnfit: of another format or architecture, or of sizes that the plan's memory does not hold for.
+            WeightsUnreadable: they are no model's. Further what Weights.prepare raises.
+        """
+        path = super().prepare(report)
+        if path == self._compared:
+            return path  # adapters and drafters ask for it again
+        report(Progress(f"comparing the weights {path.name} with the catalog model"))
+        own = read_facts(path)
+        self._refuse_family(own)
+        self._refuse_sizes(own)
+        for line in _named(self.base, own):
+            _tell(f"weights: {line}", report)
+        self._compared = path
+        return path
+
+    def _refuse_family(self, own: ModelFacts) -> None:
+        text = comparison.architecture(self.base, own)
+        if own.format != self.base.format:
+            text = f"format: {own.format}, the catalog model's is {self.base.format}"
+        if text is not None:
+            raise WeightsUnfit(
+                f"{self.sources[0]} cannot be served as the catalog model",
+                why=f"{text}: engine and flags of the {self.base.source} are for that",
+                details={"differences": [text]},
+            )
+
+    def _refuse_sizes(self, own: ModelFacts) -> None:
+        lines = comparison.sizes(self.base, own)
+        stored = comparison.precision(self.base.quantisation, own)
+        if stored is not None and comparison.takes_more(self.base.quantisation, own):
+            lines.append(stored)
+        if lines:
+            raise WeightsUnfit(
+                f"{self.sources[0]} is of other sizes than it was planned with",
+                why=f"{'; '.join(lines)}: memory was computed for the {self.base.source}",
+                remedy=f"Plan with the files at hand: outrider model pull '{self.sources[0]}', then give the same"
+                " outrider endpoint create (or apply) again; memory is computed from them.",
+                details={"differences": [*lines, *_named(self.base, own)]},
+            )
 
 
 class Adapter(Weights):
@@ -75,7 +138,7 @@ class DraftWeights(Weights):
         against = self.target.prepare(_quiet)
         target = Target(read_facts(against), read_tokenizer(against))
         for finding in refuse(drafter.read_drafter(path), self.sources[0], target, self.method, self.tokens):
-            report(Progress(f"drafter: {finding.what}"))
+            _tell(f"drafter: {finding.what}", report)
         return path
 
 
@@ -102,6 +165,15 @@ def refuse(
     return findings
 
 
+def _named(base: ModelFacts, own: ModelFacts) -> list[str]:
+    """Differences that memory does not follow from."""
+    stored = comparison.precision(base.quantisation, own)
+    lines = [] if stored is None or comparison.takes_more(base.quantisation, own) else [stored]
+    lines += comparison.vocabulary(base, own)
+    lines += comparison.context(base, own)
+    return lines + comparison.chat_template(base, own)
+
+
 def _row(finding: Finding) -> dict[str, str]:
     return {
         "field": finding.field,
@@ -110,6 +182,12 @@ def _row(finding: Finding) -> dict[str, str]:
         "remedy": finding.remedy,
         "source": finding.source,
     }
+
+
+def _tell(line: str, report: Report) -> None:
+    """As progress, which the next step replaces, and in the replica's log, where it stays."""
+    report(Progress(line))
+    log.warning("%s", line)
 
 
 def _quiet(progress: Progress) -> None:

@@ -76,12 +76,14 @@ def appraise(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelF
 
 def _weighed(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelFacts | None) -> Appraisal:
     recipe = pair.recipe
-    known = facts if endpoint.weights and facts is not None else recipe.model.facts
-    weights = known.file_bytes if endpoint.weights else weights_bytes(recipe, known)
+    own = facts if endpoint.weights else None
+    known = own or recipe.model.facts
+    # Weights that are not here are planned as the catalog model's: their sizes are checked before the engine starts.
+    weights = weights_bytes(recipe, known) if own is None else own.file_bytes
     values: dict[str, Any] = {name: flag.value for name, flag in recipe.flags.items()} | dict(endpoint.flags)
     changed: dict[str, str] = {}
     slots = int(values.get("slots") or recipe.limits.max_concurrency)
-    load = _load(endpoint, values, known, slots)
+    load = replace(_load(endpoint, values, known, slots), adapters=pair.adapters)
     speculation = _speculation(endpoint, recipe)
     fit = _fit(pair, endpoint, inventory, known, weights, load, values, speculation)
     if pair.device.kind == "gpu" and fit.missing and fit.parts and "context" not in endpoint.flags:

@@ -24,11 +24,13 @@ class Pair:
 
     Attributes:
         tested: the recipe was made for just that: same kind, same number.
+        adapters: bytes of the endpoint's LoRA adapters, of those whose files are here.
     """
 
     recipe: Recipe
     device: Device
     tested: bool
+    adapters: int = 0
 
     @property
     def label(self) -> str:

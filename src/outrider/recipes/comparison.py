@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 from outrider.errors import WeightsUnfit
-from outrider.models import tokenizer
-from outrider.recipes.precision import bits
+from outrider.models import comparison, tokenizer
+from outrider.models.comparison import SIZES, differ
 from outrider.recipes.reading import Files
 from outrider.recipes.schema import Provenance, ReasonedFlag, Recipe, Speculation
 from outrider.spec.facts import ModelFacts
 
-_SIZES = {
-    "layers": "layers",
-    "hidden_size": "hidden size",
-    "ffn_size": "feed-forward size",
-    "heads": "heads",
-    "kv_heads": "KV heads",
-    "head_dim": "head dimension",
-    "experts": "experts",
-    "experts_per_token": "experts a token uses",
-    "expert_ffn_size": "size of an expert",
-    "kv_lora_rank": "KV LoRA rank",
-    "window": "sliding window",
-    "linear_layers": "linear layers",
-}
-"""Facts that memory and speed follow from, and how they are called."""
 _DRAFTING = ("layers", "hidden_size")
 """Facts that a drafter was made for, beside the vocabulary."""
 _FORMATS = {"llamacpp": "gguf", "vllm": "safetensors", "sglang": "safetensors"}
@@ -42,15 +24,15 @@ def rebased(recipe: Recipe, own: ModelFacts, files: Files) -> tuple[Recipe, tupl
     """
     base = recipe.model.facts
     _readable(recipe, own)
-    sizes = list(_sizes(base, own))
-    lines = [f"{text}: memory and speed are computed anew" for _, text in sizes]
-    lines += _precision(recipe, own)
-    lines += _vocabulary(base, own)
-    context, changed = _context(recipe, own)
-    lines += context
+    sizes = comparison.sizes(base, own)
+    lines = [f"{text}: memory and speed are computed anew" for text in sizes]
+    stored = comparison.precision(base.quantisation or recipe.precision, own)
+    lines += [stored] if stored else []
+    lines += comparison.vocabulary(base, own)
+    lines += comparison.context(base, own)
     lines += _texts(base, own, files)
-    slower = bool(sizes) or bool(_precision(recipe, own))
-    updates: dict[str, object] = {"flags": changed, "speculation": _speculation(recipe, own, lines)}
+    slower = bool(sizes) or stored is not None
+    updates: dict[str, object] = {"flags": _flags(recipe, own), "speculation": _speculation(recipe, own, lines)}
     if slower:
         note = f"{recipe.provenance.status} with other weights: {lines[0]}"
         # Its validator wants a curve of what was measured; nothing here was.
@@ -72,9 +54,8 @@ def _readable(recipe: Recipe, own: ModelFacts) -> None:
             remedy=f"Give weights as {_FORMATS[engine]}, or name another engine.",
             details={"differences": [f"format: {own.format}"]},
         )
-    # GGUF names families otherwise than config.json does, so only like is compared with like.
-    if own.format == base.format and _family(own.architecture) != _family(base.architecture):
-        text = f"architecture: {own.architecture}, the catalog model's is {base.architecture}"
+    text = comparison.architecture(base, own)
+    if text is not None:
         raise WeightsUnfit(
             f"The recipes of {recipe.model.id} cannot serve these weights",
             why=f"{text}: flags and parsers of {recipe.id} are for that",
@@ -82,56 +63,33 @@ def _readable(recipe: Recipe, own: ModelFacts) -> None:
         )
 
 
-def _family(architecture: str) -> str:
-    """``Qwen3_5ForConditionalGeneration``, ``qwen3_5`` and ``qwen3_5_text`` are one."""
-    name = re.sub(r"(ForCausalLM|ForConditionalGeneration|Model)$", "", architecture)
-    return re.sub(r"text$", "", re.sub(r"[^a-z0-9]", "", name.lower()))
+def rested_on(recipe: Recipe) -> ModelFacts | None:
+    """The catalog model's facts that own weights are held against where they are not here when it is planned.
+
+    None: they are of another format than its engine reads, so that nothing of them can be compared.
+    """
+    if recipe.model.facts.format != _FORMATS[recipe.engine.name]:
+        return None
+    source = f"recipe {recipe.id} version {recipe.version}"
+    return comparison.rested_on(recipe.model.facts, source=source, precision=recipe.precision)
 
 
-def _sizes(base: ModelFacts, own: ModelFacts) -> Iterator[tuple[str, str]]:
-    for name, title in _SIZES.items():
-        was, now = getattr(base, name), getattr(own, name)
-        if was is not None and now is not None and was != now:
-            yield name, f"{title}: {now:,}, the catalog model has {was:,}"
-
-
-def _precision(recipe: Recipe, own: ModelFacts) -> list[str]:
-    made, has = recipe.model.facts.quantisation or recipe.precision, own.quantisation
-    if has is None or has.lower() == made.lower():
-        return []
-    if bits(has) is not None and bits(has) == bits(made):
-        return []
-    return [f"precision: {has}, the recipe's is {made}: its figures do not hold for them"]
-
-
-def _vocabulary(base: ModelFacts, own: ModelFacts) -> list[str]:
-    was, now = base.vocab_size, own.vocab_size
-    if was is None or now is None or was == now:
-        return []
-    return [f"vocabulary: {now:,} rows, the catalog model has {was:,}"]
-
-
-def _context(recipe: Recipe, own: ModelFacts) -> tuple[list[str], dict[str, ReasonedFlag]]:
+def _flags(recipe: Recipe, own: ModelFacts) -> dict[str, ReasonedFlag]:
     """The recipe's flags, with a context that the weights were trained for."""
-    flags, trained, base = dict(recipe.flags), own.context_length, recipe.model.facts.context_length
-    lines = []
-    if trained is not None and base is not None and trained != base:
-        lines.append(f"context: trained for {trained:,} tokens, the catalog model for {base:,}")
+    flags, trained = dict(recipe.flags), own.context_length
     if trained is not None and "context" in flags and int(flags["context"].value) > trained:
         reason = (
             f"tokens a request may hold, all these weights were trained for; the recipe says {flags['context'].value:,}"
         )
         flags["context"] = ReasonedFlag(value=trained, reason=reason)
-    return lines, flags
+    return flags
 
 
 def _texts(base: ModelFacts, own: ModelFacts, files: Files) -> list[str]:
     """How text is written: tokenizer and chat template."""
     if files.tokenizer is not None and files.catalog_tokenizer is not None:
         return tokenizer.differences(files.catalog_tokenizer, files.tokenizer)
-    lines = []
-    if base.has_chat_template and own.has_chat_template is False:
-        lines.append("chat template: none, the catalog model has one; chat is refused or guessed by the engine")
+    lines = comparison.chat_template(base, own)
     whose = (
         "your weights bring none"
         if files.tokenizer is None
@@ -145,9 +103,9 @@ def _speculation(recipe: Recipe, own: ModelFacts, lines: list[str]) -> Speculati
     chosen, base = recipe.speculation, recipe.model.facts
     if chosen.drafter is None and chosen.method != "mtp":
         return chosen
-    differs = [name for name in (*_DRAFTING, "vocab_size") if _differ(getattr(base, name), getattr(own, name))]
+    differs = [name for name in (*_DRAFTING, "vocab_size") if differ(getattr(base, name), getattr(own, name))]
     if differs and chosen.drafter is not None:
-        what = " and ".join("vocabulary" if name == "vocab_size" else _SIZES[name] for name in differs)
+        what = " and ".join("vocabulary" if name == "vocab_size" else SIZES[name] for name in differs)
         lines.append(f"drafter: {chosen.drafter} is dropped, it was made for another {what}")
         return Speculation(method="off", reason=f"{chosen.method} of the recipe was made for another {what}")
     lines.append(
@@ -155,10 +113,6 @@ def _speculation(recipe: Recipe, own: ModelFacts, lines: list[str]) -> Speculati
         " fewer drafts are accepted (https://github.com/sgl-project/SpecForge/issues/533)"
     )
     return chosen
-
-
-def _differ(was: int | None, now: int | None) -> bool:
-    return was is not None and now is not None and was != now
 
 
 def _stated(recipe: Recipe, own: ModelFacts) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from outrider.models.precision import Rate
 from outrider.recipes.gpus import GpuFacts, cpu, gpu_facts
-from outrider.recipes.precision import Rate
 from outrider.spec.inventory import Inventory
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from outrider.models.precision import bits
 from outrider.recipes.device import Device
 from outrider.recipes.drafting import Draft
 from outrider.recipes.kv import kv_bytes, kv_element
-from outrider.recipes.precision import bits
 from outrider.recipes.schema import Recipe
 from outrider.spec.facts import ModelFacts
 
@@ -43,11 +43,14 @@ class Load:
         requests: in flight.
         tokens: of each, prompt and answer.
         context: the most that one request may hold, which an engine reserves for one request at least.
+        adapters: bytes of LoRA adapters, of which every GPU is taken to hold all. It is the files' size: what an
+            engine reserves beyond it for the largest rank is not counted.
     """
 
     requests: int
     tokens: int
     context: int
+    adapters: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,8 @@ def gpu_fit(
     if drafter.parameters:
         parts.append(Part("drafter", -(-drafter.parameters * 2 // split)))
         parts.append(Part("drafter's KV cache", cached * drafter.layers // (facts.layers or 1)))
+    if load.adapters:
+        parts.append(Part("adapters", load.adapters))
     return Fit(tuple(parts), sum(part.bytes for part in parts), available)
 
 

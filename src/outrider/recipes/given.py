@@ -55,7 +55,10 @@ def lay(
             given[recipe.id] = _given(recipe, endpoint, facts, files)
         except (WeightsUnfit, AdapterUnfit, DrafterUnfit) as error:
             unfit[recipe.id] = error
-    laid = [replace(pair, recipe=given[pair.recipe.id].recipe) for pair in pairs if pair.recipe.id in given]
+    held = sum(files.adapters[name].bytes for name in endpoint.adapters if name in files.adapters)
+    laid = [
+        replace(pair, recipe=given[pair.recipe.id].recipe, adapters=held) for pair in pairs if pair.recipe.id in given
+    ]
     return laid, given, unfit
 
 
@@ -123,7 +126,10 @@ def _adapters(recipe: Recipe, endpoint: Endpoint, facts: ModelFacts, files: File
     for name, reference in endpoint.adapters.items():
         read = files.adapters.get(name)
         if read is None:
-            reason = "its files are not on this machine yet: they are checked before the engine starts"
+            reason = (
+                "its files are not on this machine yet: they are checked before the engine starts, and their memory is"
+                " not counted"
+            )
             planned.append(AdapterPlan(name=name, source=reference, sha256=None, rank=None, reason=reason))
             continue
         adapter.refuse(read.facts, name, facts)

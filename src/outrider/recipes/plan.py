@@ -8,6 +8,7 @@ from typing import Any, Literal
 from outrider.recipes.flags import FlagValue
 from outrider.recipes.schema import CapacityPoint, EngineEnvironment, Provenance, Sha256, Speculation
 from outrider.spec.base import SpecModel
+from outrider.spec.facts import ModelFacts
 
 
 class Flag(SpecModel):
@@ -100,6 +101,9 @@ class WeightsPlan(SpecModel):
     sources: tuple[str, ...]
     sha256: Sha256 | None
     bytes: int | None
+    base: ModelFacts | None = None
+    """Facts of the catalog model that an endpoint's own weights are held against before the engine starts. None: they
+    are the catalog model's, or were here and compared when it was planned."""
 
 
 class AdapterPlan(SpecModel):

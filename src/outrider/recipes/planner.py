@@ -10,6 +10,7 @@ from outrider.recipes.appraisal import Appraisal
 from outrider.recipes.candidate import obstacles
 from outrider.recipes.capacity import prefill_rate
 from outrider.recipes.choice import Choice, choose, memory_plan
+from outrider.recipes.comparison import rested_on
 from outrider.recipes.fit import MIB, describe
 from outrider.recipes.given import Given
 from outrider.recipes.ignoring import ignored
@@ -21,6 +22,9 @@ from outrider.recipes.weights import weights_of
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
+
+_LATER = "compared with the catalog model before the engine starts"
+_NEVER = "not compared with the catalog model, whose facts are of another format"
 
 
 def plan(
@@ -154,11 +158,12 @@ def _engine(endpoint: Endpoint, recipe: Recipe, inventory: Inventory) -> Decisio
 
 def _weights(endpoint: Endpoint, recipe: Recipe, facts: ModelFacts | None, laid: Given) -> tuple[WeightsPlan, Decision]:
     if endpoint.weights:
-        given = WeightsPlan(sources=(endpoint.weights,), sha256=None, bytes=facts.file_bytes if facts else None)
+        base, size = (rested_on(recipe), None) if facts is None else (None, facts.file_bytes)
+        given = WeightsPlan(sources=(endpoint.weights,), sha256=None, bytes=size, base=base)
         rejected = tuple(f"{s.reference}: the recipe's" for s in recipe.weights if s.reference != endpoint.weights)
         reason = "given by you; not pinned by a digest"
         if facts is None:
-            reason += "; not compared with the catalog model: they are not on this machine yet (outrider model pull)"
+            reason += f"; not on this machine yet (outrider model pull): {_LATER if base else _NEVER}"
         elif laid.weights == ():
             reason += "; compared with the catalog model, no difference was found"
         notes = laid.weights or ()

@@ -87,6 +87,9 @@ def outcome(plan: Mapping[str, Any]) -> dict[str, Any]:
     drafter = (plan.get("speculation") or {}).get("method")
     adapters = {one["name"]: {"source": one["source"], "sha256": one["sha256"]} for one in plan.get("adapters", ())}
     rest = {field: plan.get(field) for field in ("environment", "weights", "server")}
+    if rest["weights"]:
+        # What they are held against is checked, not run; the source's diff shows it.
+        rest["weights"] = {field: value for field, value in rest["weights"].items() if field != "base"}
     return {**parts, "drafter": drafter, "adapters": adapters, "flags": flags, **rest}
 
 

@@ -16,6 +16,10 @@ from outrider.recipes.schema import Speculation
 
 _CLASSES = {"llamacpp": "LlamaCpp", "vllm": "VLLM", "sglang": "SGLang"}
 _TITLES = {"llamacpp": "llama.cpp", "vllm": "vLLM", "sglang": "SGLang"}
+_HELD_AGAINST = (
+    "Your own weights in place of the catalog model's. They were not here when this was planned, so they are compared"
+    " with the facts that the plan rests upon before the engine starts."
+)
 _PRAGMA = re.compile(r"\W*(fmt|yapf|isort|ruff|flake8|noqa|type|pylint|pyright|mypy|nosec|pragma)\b", re.IGNORECASE)
 
 
@@ -71,9 +75,17 @@ def _docstring(plan: Plan, version: str) -> str:
 
 
 def _weights(plan: Plan) -> str:
+    base = plan.weights.base
     lines = ["# One file, from the first source that has it."] if len(plan.weights.sources) > 1 else []
-    lines.append("WEIGHTS = outrider.Weights(")
+    if base is not None:
+        lines += _comment(_HELD_AGAINST, "")
+    lines.append(f"WEIGHTS = outrider.{'Weights' if base is None else 'OwnWeights'}(")
     lines += [f"    {literal(source)}," for source in plan.weights.sources]
+    if base is not None:
+        facts = base.model_dump(exclude_defaults=True)
+        lines += ["    base=outrider.ModelFacts("]
+        lines += [f"        {name}={literal(value)}," for name, value in facts.items()]
+        lines.append("    ),")
     if plan.weights.sha256:
         lines.append(f"    sha256={literal(plan.weights.sha256)},")
     return "\n".join([*lines, ")"])

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from outrider.models.precision import rate
 from outrider.recipes.device import Device
 from outrider.recipes.drafting import Draft
 from outrider.recipes.kv import full_layers, kv_bytes, kv_element
-from outrider.recipes.precision import rate
 from outrider.spec.facts import ModelFacts
 
 BANDWIDTH_SHARE = 0.87

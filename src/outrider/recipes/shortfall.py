@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
+from outrider.models.precision import smaller
 from outrider.recipes.appraisal import Appraisal, appraise
 from outrider.recipes.candidate import Pair, computes, made_for
 from outrider.recipes.device import counts, kinds, of_kind
@@ -13,7 +14,6 @@ from outrider.recipes.drafting import draft
 from outrider.recipes.fit import gpu_fit, weights_bytes
 from outrider.recipes.gpus import GpuFacts, gpu_facts, gpus
 from outrider.recipes.memory import largest_context
-from outrider.recipes.precision import smaller
 from outrider.recipes.schema import Recipe
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.inventory import Inventory
