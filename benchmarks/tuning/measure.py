@@ -90,10 +90,11 @@ def _options() -> argparse.Namespace:
 def _tuned(name: str, run: Run, scale: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="outrider-tuning-") as directory, _outrider(Path(directory)) as call:
         workload = workloads.write(Path(directory), concurrency=CONCURRENCY)
+        more: tuple[str, ...] = ()
         if name == "vllm":
             more = ("--weights", f"path:{_safetensors()}")
-        else:
-            more = () if run.busy else ("--drafter", f"path:{_gguf_drafter(Path(directory), call)}")
+        elif not run.busy:
+            more = ("--drafter", f"path:{_gguf_drafter(Path(directory), call)}")
         call("endpoint", "create", "--model", MODEL, "--name", name, "--no-wait", *run.create, *more)
         call("endpoint", "stop", name)
         results = Path(directory) / "results"
