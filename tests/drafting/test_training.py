@@ -49,7 +49,8 @@ def _equal(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
     return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize("changed", [{}, {"labels": "target", "joined": 0.5}, {"loss": {"objective": "kd"}}, {"loss": {"objective": "ce"}},
+@pytest.mark.parametrize("changed", [{}, {"labels": "target", "joined": 0.5}, {"loss": {"objective": "kd"}},
+                                     {"loss": {"objective": "ce"}},
                                      {"shape": {"layers": 2, "mask_token": 2, "selector_rank": 4}},
                                      {"precision": "bf16", "gradient_checkpointing": True},
                                      {"optimizer": {"name": "adamw", "schedule": "wsd", "ema": 0.0}}])  # fmt: skip
