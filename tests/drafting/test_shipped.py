@@ -22,7 +22,6 @@ from outrider.models.drafter_check import Target as Checked
 from outrider.models.facts import read_facts
 from outrider.models.safetensors import read_object
 from outrider.models.tokenizer import read_tokenizer
-from tests.drafting import random_drafter
 from tests.engines.drafting_parts import SHIPPED, target
 from tests.models.real import SHA256, smollm
 
@@ -153,10 +152,3 @@ def test_random_weights_would_be_seen(records: list[Record]) -> None:
                 if parameter.dim() > 1:
                     parameter.copy_(torch.randn_like(parameter) * parameter.std())
     assert acceptance(drafter, records[:2]).tau() < 1.6
-
-
-def test_the_random_drafter_of_other_tests_has_the_same_target() -> None:
-    config = DraftConfig.parse(read_object(SHIPPED / "config.json"))
-    same = ("hidden_size", "num_target_layers", "vocab_size", "rope_theta", "rms_norm_eps", "max_position_embeddings")
-    plain = random_drafter.PLAIN
-    assert {name: getattr(config, name) for name in same} == {name: getattr(plain, name) for name in same}
