@@ -168,7 +168,7 @@ def test_gguf_is_written_once(tmp_path: Path, capfd: pytest.CaptureFixture[str])
     said = json.loads(capfd.readouterr().out)
     assert said == {"path": str(tmp_path / "d.gguf"), "format": "gguf", "bytes": (tmp_path / "d.gguf").stat().st_size}
     assert outrider(words) == 2
-    assert "There is something at" in capfd.readouterr().err
+    assert json.loads(capfd.readouterr().out)["title"] == f"There is something at {tmp_path}/d.gguf already"
 
 
 def refusals(workshop: Workshop, tmp_path: Path) -> dict[str, tuple[list[str], int, str]]:
@@ -194,7 +194,7 @@ def refusals(workshop: Workshop, tmp_path: Path) -> dict[str, tuple[list[str], i
         "no drafter": (["eval", output, "-t", target, "-d", data], 2, "No drafter can be read"),
         "unfit": (["inspect", drafter, "--target", str(smollm())], 2, "cannot draft for"),
         "no format": (["export", drafter, "-o", output, "--format", "onnx"], 2, "There is no format 'onnx'"),
-        "no tokenizer": (["export", drafter, "-o", output, "--target", target], 2, "GGUF"),
+        "no tokenizer": (["export", drafter, "-o", output, "--target", target], 2, "Name the target's GGUF file"),
         "no files": (["export", drafter, "-o", output], 2, "needs the target's files"),
     }  # fmt: skip
 
@@ -216,6 +216,6 @@ def test_refusals_are_one_line_and_leave_nothing(
 
 def test_a_refusal_is_an_object_with_json(workshop: Workshop) -> None:
     done = command("eval", workshop.drafter, "-t", workshop.target, "-d", workshop.directory / "none", "--json", code=2)
-    problem = json.loads(done.stdout or done.stderr)
+    problem = json.loads(done.stdout)
     assert problem["code"] == "invalid_dataset"
     assert problem["title"].startswith("No data can be read in")
