@@ -139,8 +139,12 @@ def test_it_drafts_for_its_target_as_its_card_says(records: list[Record]) -> Non
     blocks = sum(len(record.stood) for record in measured.records)
     assert blocks > 40
     assert measured.tau() > 2.5
-    # Some hundred tokens say little about a slice, but what is far off belongs to other weights.
-    assert measured.tau() == pytest.approx(card()["tau"]["all"], rel=0.4)
+    for name in ("code", "json"):
+        assert measured.tau(name) > 3
+        # A hundred tokens say little about a slice, but what is far off belongs to other weights.
+        assert measured.tau(name) == pytest.approx(card()["tau"][name], rel=0.4)
+    # Openings of answers to a person's questions: harder than what the target asks itself, which the card is about.
+    assert measured.tau("chat") > 1.4
 
 
 def test_random_weights_would_be_seen(records: list[Record]) -> None:
@@ -151,4 +155,5 @@ def test_random_weights_would_be_seen(records: list[Record]) -> None:
             for parameter in layer.parameters():
                 if parameter.dim() > 1:
                     parameter.copy_(torch.randn_like(parameter) * parameter.std())
-    assert acceptance(drafter, records[:2]).tau() < 1.6
+    code = [record for record in records if record.slice == "code"]
+    assert acceptance(drafter, code).tau() < 1.6
