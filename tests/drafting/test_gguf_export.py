@@ -12,6 +12,7 @@ from outrider.drafting.gguf_export import QUANTISATIONS, export_gguf, gguf_name
 from outrider.errors import DrafterUnfit, InvalidDrafter, InvalidInput, WeightsUnreadable
 from outrider.models.drafter import read_drafter
 from outrider.models.gguf import read_header
+from tests.engines.drafting_parts import SHIPPED
 from tests.models.real import smollm
 
 from .random_drafter import PLAIN, SECOND, write
@@ -47,8 +48,9 @@ def test_the_file_holds_the_drafter_and_the_targets_tokenizer(tmp_path: Path, co
 
 
 @pytest.mark.parametrize("quantisation", QUANTISATIONS)
-def test_the_numbers_are_the_drafters(tmp_path: Path, quantisation: str) -> None:
-    source = write(tmp_path / "drafter", SECOND)
+@pytest.mark.parametrize("shipped", [False, True], ids=["dflash2", "shipped"])
+def test_the_numbers_are_the_drafters(tmp_path: Path, shipped: bool, quantisation: str) -> None:
+    source = SHIPPED if shipped else write(tmp_path / "drafter", SECOND)
     made = export_gguf(source, tmp_path / "d.gguf", target_model=smollm(), quantisation=quantisation)
     weights = checkpoint.load(source).state_dict()
     stored = {tensor.name: tensor for tensor in gguf.GGUFReader(made).tensors}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -49,6 +50,7 @@ def _equal(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
 
 
 @pytest.mark.parametrize("changed", [{}, {"labels": "target", "joined": 0.5}, {"loss": {"objective": "kd"}},
+                                     {"loss": {"objective": "ce"}},
                                      {"shape": {"layers": 2, "mask_token": 2, "selector_rank": 4}},
                                      {"precision": "bf16", "gradient_checkpointing": True},
                                      {"optimizer": {"name": "adamw", "schedule": "wsd", "ema": 0.0}}])  # fmt: skip
@@ -131,7 +133,45 @@ def test_a_line_that_is_no_row_is_named(tmp_path: Path) -> None:
         dataset.read(tmp_path)
 
 
-def test_two_processes_average_their_gradients(tmp_path: Path) -> None:
+def test_objective_optimizer_and_schedule_are_those_of_the_settings(tmp_path: Path) -> None:
+    changes: dict[str, dict[str, Any]] = {
+        "as it is": {},
+        "ce": {"loss": {"objective": "ce"}},
+        "kd": {"loss": {"objective": "kd"}},
+        "adamw": {"optimizer": {"name": "adamw"}},
+        "wsd": {"optimizer": {"schedule": "wsd"}},
+        "joined": {"joined": 1.0},
+    }
+    ends = {}
+    for name, changed in changes.items():
+        trainer = _trainer(tmp_path / name, **changed)
+        trainer.run()
+        ends[name] = _weights(trainer)
+    for first, second in itertools.combinations(ends, 2):
+        assert not _equal(ends[first], ends[second]), (first, second)
+
+
+def test_gradient_checkpointing_changes_nothing_but_memory(tmp_path: Path) -> None:
+    ends = []
+    for recomputed in (False, True):
+        trainer = _trainer(tmp_path / str(recomputed), gradient_checkpointing=recomputed)
+        assert trainer.drafter.gradient_checkpointing is recomputed
+        trainer.run()
+        ends.append(_weights(trainer))
+    assert _equal(*ends)
+
+
+LAUNCHERS = {
+    "torchrun": ("torch.distributed.run", "--standalone", "--nproc-per-node=2"),
+    "accelerate": (
+        "accelerate.commands.launch", "--multi_gpu", "--num_processes=2", "--num_machines=1", "--main_process_port=0",
+        "--gpu_ids=all", "--mixed_precision=no", "--dynamo_backend=no",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS.values(), ids=LAUNCHERS)
+def test_two_processes_average_their_gradients(tmp_path: Path, launcher: tuple[str, ...]) -> None:
     script = tmp_path / "run.py"
     script.write_text(
         "import sys, torch\nfrom pathlib import Path\n"
@@ -142,15 +182,7 @@ def test_two_processes_average_their_gradients(tmp_path: Path) -> None:
         "torch.save(t._weights(trainer), f'{sys.argv[1]}/weights-{trainer._world.rank}.pt')\n"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node=2",
-        str(script),
-        str(tmp_path),
-    ]
+    command = [sys.executable, "-m", *launcher, str(script), str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     first, second = (torch.load(tmp_path / f"weights-{rank}.pt") for rank in (0, 1))

@@ -68,6 +68,12 @@ def _converted(source: Path, output: Path, to: str, target: str, quantisation: s
         from outrider.drafting.speculators_format import import_speculators
 
         return import_speculators(source, output, target_layers=read_facts(model).layers or 0)
+    if model.is_dir():
+        raise UsageError(
+            f"{target} has no tokenizer in GGUF's form",
+            why="a drafter's GGUF takes it over from its target's",
+            remedy="Name the target's GGUF file.",
+        )
     from outrider.drafting.gguf_export import export_gguf
 
     with transfer(quiet=quiet) as report:

@@ -9,6 +9,7 @@ digest of the rows.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -75,12 +76,14 @@ def unique(rows: Iterable[Row], seen: set[str]) -> Iterator[Row]:
 
 def write(directory: Path, rows: Iterable[Row], about: Mapping[str, Any]) -> dict[str, Any]:
     """Write rows and manifest; the manifest. ``about`` is what the rows do not say: target, samplers, seed."""
-    directory.mkdir(parents=True, exist_ok=True)
     hasher, tokens, answers, numbers = hashlib.sha256(), Counter[str](), Counter[str](), Counter[str]()
     templates: dict[str, set[str]] = {"train": set(), "held_out": set()}
     part = directory / f"{ROWS}.part"
+    found = iter(rows)
+    first = next(found, None)  # whatever is wrong with who writes shows here, before anything is on disk
+    directory.mkdir(parents=True, exist_ok=True)
     with part.open("wb") as file:
-        for row in rows:
+        for row in itertools.chain(() if first is None else (first,), found):
             line = json.dumps(asdict(row), separators=(",", ":")).encode() + b"\n"
             file.write(line)
             hasher.update(line)

@@ -24,7 +24,12 @@ def track(tensorboard: Path | None, wandb: str | None) -> Iterator[Callable[[Pro
         if tensorboard is not None:
             writer = _module("torch.utils.tensorboard", "tensorboard").SummaryWriter(str(tensorboard))
             stack.callback(writer.close)
-            sinks.append(lambda step, values: writer.add_scalars("training", values, step))
+
+            def chart(step: int, values: dict[str, float]) -> None:
+                for name, value in values.items():
+                    writer.add_scalar(f"training/{name}", value, step)
+
+            sinks.append(chart)
         if wandb is not None:
             run = _module("wandb", "wandb").init(project=wandb)
             stack.callback(run.finish)
