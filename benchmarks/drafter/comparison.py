@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-
 from benchmarks.drafter.answers import Answer
+
 from outrider.drafting.acceptance import Measurement
 from outrider.drafting.target import Target
 

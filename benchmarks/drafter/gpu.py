@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.progress import Progress
-
 from benchmarks.drafter import comparison
 from benchmarks.drafter.answers import Answer
 from benchmarks.drafter.served import OPTIONS, Run, serve
+from rich.progress import Progress
+
 from outrider._version import __version__
 from outrider.drafting import checkpoint, dataset
 from outrider.drafting.evaluation import Record, measure

@@ -18,8 +18,8 @@ from typing import Any
 
 import psutil
 import rich.progress
-
 from benchmarks.drafter.answers import Answer, Client
+
 from outrider.app.environment import Environment
 from outrider.app.server import Launch, Progress
 from outrider.engines.base import EngineEnvironment
@@ -260,9 +260,7 @@ def _measure(
         said.append(f"healthy: {healthy}; it asked for {tokens} token")
 
 
-def _page(
-    run: Run, client: Client, launch: Launch, normalise: Any, name: str, *, needed: bool
-) -> EngineMetrics | None:
+def _page(run: Run, client: Client, launch: Launch, normalise: Any, name: str, *, needed: bool) -> EngineMetrics | None:
     """The engine's page, once its gauges say that nothing runs, or after some seconds; the text is kept."""
     found: EngineMetrics | None = None
     with run.stage(f"metrics page {name}", needed=needed) as said:

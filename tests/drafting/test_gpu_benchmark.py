@@ -30,7 +30,7 @@ def test_the_reference_finds_the_steps_that_a_loop_takes() -> None:
     answers = []
     for prompt in asked:
         said = generate(target, prompt, DraftProposer(drafter, target), sampler=Sampler(), max_tokens=40)
-        chunks = tuple((count + 1, 1) for count in said.accepted)
+        chunks = tuple((step.committed, 1) for step in said.steps)
         answers.append(Answer(tuple(said.tokens), chunks, 1.0))
     records = [Record(prompt, said.tokens) for prompt, said in zip(asked, answers, strict=True)]
     found = comparison.agreement(answers, measure(drafter, target, records))
@@ -44,8 +44,8 @@ def measured(*taus: float) -> Measurement:
 
 
 def said(*taus: int) -> list[Answer]:
-    """Answers whose whole steps bring that many tokens each."""
-    return [Answer(tuple(range(2 + 8 + tau)), ((tau, 1), (9, 2)), 1.0) for tau in taus]
+    """Answers with one step that the end could not have cut, of that many tokens."""
+    return [Answer(tuple(range(8 + tau)), ((tau, 1), (7, 2)), 1.0) for tau in taus]
 
 
 def test_three_percent_or_two_standard_errors() -> None:
