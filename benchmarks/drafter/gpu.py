@@ -15,6 +15,7 @@ import json
 import math
 import os
 import platform
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -70,10 +71,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--width", type=int, default=32, help="requests at once where speed under load is measured")
     parser.add_argument("--rounds", type=int, default=3, help="times that each prompt is asked under load")
     parser.add_argument("--patience", type=float, default=240.0, help="seconds that a start may take")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="after which no more is asked")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="of the reference")
     parser.add_argument("--result", type=Path, default=RESULT)
     parser.add_argument("--keep", type=Path, default=Path("gpu-run"), help="for logs, metrics pages and raw answers")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.until = time.monotonic() + options.seconds
+    return options
 
 
 def held_out(data: Path, most: int) -> dict[str, list[dataset.Row]]:

@@ -173,7 +173,7 @@ def serve(
     try:
         with run.stage("describe"):
             engine = made(options, drafter)
-        _start(run, engine, launch, options.patience)
+        _start(run, engine, launch, min(options.patience, options.until - time.monotonic()))
         _measure(run, engine, launch, options, prompts, progress)
     except Exception as error:
         run.problem = f"{type(error).__name__}: {error}"
@@ -216,6 +216,10 @@ def _start(run: Run, engine: PythonEngine, launch: Launch, patience: float) -> N
             time.sleep(0.1)
     with run.stage("warm_up", needed=False) as said:
         engine.warm_up(_telling(said))
+    if not run.stages[-1]["ok"]:
+        engine.payloads = [one for one in engine.payloads if "response_format" not in one["body"]]
+        with run.stage("warm_up without a grammar", needed=False) as said:
+            engine.warm_up(_telling(said))
 
 
 def _telling(said: list[str]) -> Any:
@@ -241,9 +245,15 @@ def _measure(
         client.together(every[: 2 * options.width], options.width)
     before = _page(run, client, launch, normalise, "before", needed=True)
     task = progress.add_task("one at a time", total=len(every))
+
+    def done() -> None:
+        progress.advance(task)
+        if time.monotonic() > options.until:
+            raise TimeoutError("the time for all of it is over")
+
     with run.stage("one at a time"):
         for name, chosen in prompts.items():
-            run.answers[name] = client.one_by_one(chosen, lambda: progress.advance(task))
+            run.answers[name] = client.one_by_one(chosen, done)
     after = _page(run, client, launch, normalise, "after", needed=False)
     if before is not None and after is not None:
         run.tau_page = after.since(before)
