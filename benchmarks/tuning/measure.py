@@ -63,7 +63,14 @@ RUNS: dict[str, Run] = {
     "llamacpp-busy": Run(("--engine", "llamacpp"), ("--vary", "threads"), 12, busy=True),
     "vllm": Run(
         ("--engine", "vllm", "--drafter", "off", "--yes"),
-        ("--vary", "speculation", "--method", "off", "--method", "dflash",),
+        (
+            "--vary",
+            "speculation",
+            "--method",
+            "off",
+            "--method",
+            "dflash",
+        ),
         30,
     ),
 }

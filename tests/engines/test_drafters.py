@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outrider.engines.drafters import advice, beside_adapters, complaint, loaders
+from outrider.engines.drafters import advice, beside_adapters, complaint, loaders, refuses_grammar
 from outrider.engines.flags import flags
 from outrider.models.drafter import KINDS
 
@@ -56,3 +56,17 @@ def test_advice_is_for_vllm_and_mixed_layers_alone() -> None:
 )
 def test_what_runs_beside_adapters(method: str, engine: str, version: str, runs: bool) -> None:
     assert (beside_adapters(method, engine, version) is None) is runs
+
+
+@pytest.mark.parametrize(
+    ("method", "engine", "version", "refused"),
+    [
+        ("dflash", "sglang", "0.5.15.post1", True),
+        ("dflash", "sglang", "0.5.23", False),
+        ("dflash", "sglang", "any", False),
+        ("eagle3", "sglang", "0.5.15.post1", False),
+        ("dflash", "vllm", "0.24.0", False),
+    ],
+)
+def test_who_takes_no_grammar_while_it_drafts(method: str, engine: str, version: str, refused: bool) -> None:
+    assert refuses_grammar(method, engine, version) is refused

@@ -359,7 +359,7 @@ def test_speculation_sets_llamacpps_own_parameters(tmp_path: Path) -> None:
     drafting = LlamaCpp(NOWHERE, speculation=Speculation("ngram", tokens=6))
     found = drafting.parameters(launch)
     assert found["speculative.types"]["members"] == ["COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE"]
-    assert (found["speculative.ngram_simple.size_m"], found["speculative.ngram_simple.size_n"]) == (6, 3)
+    assert (found["speculative.ngram_simple.size_m"], found["speculative.ngram_simple.size_n"]) == (6, 4)
     assert drafting.describe()["flags"]["speculation"] == Speculation("ngram", tokens=6).describe()
     plain = LlamaCpp(NOWHERE)
     assert not [name for name in plain.parameters(launch) if name.startswith("speculative")]
@@ -379,7 +379,6 @@ def test_speculation_sets_llamacpps_own_parameters(tmp_path: Path) -> None:
         ({"extra": {"n_gpu_layers": "many"}}, "a whole number"),
         ({"extra": {"cache_type_k": "q8"}}, "'q8_0'"),
         ({"extra": {"speculative.types": "ngram-simple,dflash"}}, "dflash"),
-        ({"speculation": Speculation("mtp")}, "n-gram lookup"),
         ({"warm_up": [{"path": "v1", "body": {}}]}, "payload 1"),
         ({"warm_up": [{"path": "/v1/completions", "body": 3}]}, "payload 1"),
     ],

@@ -17,6 +17,7 @@ import pytest
 from outrider.app.server import Launch
 from outrider.engines.base import Engine
 from outrider.engines.sglang import SGLang
+from outrider.engines.speculation import Speculation
 from outrider.engines.vllm import VLLM
 from outrider.errors import InvalidInput, PortTaken, ReplicaFailed
 from outrider.models.weights import Weights
@@ -195,6 +196,12 @@ def test_it_is_put_to_sleep_and_woken(
             replica.sleep()
     finally:
         replica.stop(5.0)
+
+
+def test_nothing_with_a_grammar_is_sent_where_a_dflash_drafts() -> None:
+    sent = made(speculation=Speculation("dflash", drafter=Weights("path:/d"), quantization="none")).payloads
+    assert [sorted(payload["body"].keys() & {"response_format", "tools"}) for payload in sent] == [[]]
+    assert len(made(tool_call_parser="hermes").payloads) == 3
 
 
 def test_it_describes_itself_as_json() -> None:

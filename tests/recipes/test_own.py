@@ -191,7 +191,8 @@ def test_warnings_reach_the_plan_with_the_recipes_word_on_modes(catalog: Catalog
     tokenizer = TokenizerFacts(source="t", modes=("thinking", "non-thinking"))
     files = Files(tokenizer=tokenizer, drafter=read_drafter(write(tmp_path / "d", ZLAB)))
     notes = decision(planned(catalog, files=files, drafter="hf:z-lab/Qwen3-8B-DFlash-b16@abc"), "drafter").notes
-    assert len(notes) == 1 and "trained on thinking answers" in notes[0]
+    assert len(notes) == 2 and "trained on thinking answers" in notes[0]
+    assert notes[1] == "sglang 0.5.15.post1 refuses JSON schemas and forced tool calls while it drafts with it"
 
 
 def test_a_drafter_of_the_hub_is_checked_later_and_the_plan_says_so(catalog: Catalog) -> None:

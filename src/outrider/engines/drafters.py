@@ -16,6 +16,9 @@ _BESIDE_ADAPTERS = {
 }
 """Engine → version → methods that it runs beside LoRA adapters; an engine that is not here names no limit. Source:
 ``check_lora_speculative_compatibility`` of sglang 0.5.23, ``check_lora_server_args`` of 0.5.15.post1."""
+_GRAMMAR_BESIDE = {("sglang", "dflash"): "0.5.23"}
+"""Engine, method → version from which on it takes requests with a grammar (JSON schema, a forced tool call) beside it.
+Seen: 0.5.15.post1 answers them with 400. Read: ``validate_dflash_request`` of 0.5.23 lets them pass."""
 _TITLES = {"sglang": "SGLang", "vllm": "vLLM", "llamacpp": "llama.cpp"}
 _FILE = Path(__file__).with_name("drafters.yaml")
 
@@ -65,6 +68,16 @@ def beside_adapters(method: str, engine: str, version: str) -> str | None:
     if not older or method == "off" or method in known[older[-1]]:
         return None
     return f"{_TITLES[engine]} {older[-1]} runs adapters beside {', '.join(known[older[-1]])} only, not {method}"
+
+
+def refuses_grammar(method: str, engine: str, version: str) -> bool:
+    """Whether an engine that speculates by this method answers requests with a grammar by an error.
+
+    Args:
+        version: ``any``: the newest.
+    """
+    since = _GRAMMAR_BESIDE.get((engine, method))
+    return since is not None and version != "any" and ordered(version) < ordered(since)
 
 
 def advice(engine: str, *, mixed_windows: bool) -> str | None:

@@ -66,7 +66,8 @@ class SGLang(PythonEngine):
             one. None: none.
         sleep: the engine can give its memory back (:meth:`sleep`) while it stays loaded (False: it costs some speed).
         shared_prefix: the longest text that requests begin with; sent once while warming up. None: none.
-        warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text, JSON schema, a tool call where
+        warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text and, but for DFlash, beside which
+            versions before 0.5.23 take no grammar, JSON schema, a tool call where
             ``tool_call_parser`` is set, and ``shared_prefix``.
         extra: further flags by name (``{"attention_backend": "fa3"}``), checked by type, and by version once the
             environment stands.
@@ -134,6 +135,8 @@ class SGLang(PythonEngine):
         share("SGLang", memory_share=memory_share)
         options = {key: value for key, value in locals().items() if key in (*_FLAGS, *_SWITCHES)}
         usual = warmup.generation_payloads(tools=tool_call_parser is not None, shared_prefix=shared_prefix)
+        if speculation is not None and speculation.method == "dflash":
+            usual = warmup.without_grammar(usual)
         super().__init__(
             weights,
             environment,

@@ -95,6 +95,11 @@ def generation_payloads(
     return (CHAT, JSON_SCHEMA, *((TOOL_CALL,) if tools else ()), *((IMAGE,) if images else ()), *prefix)
 
 
+def without_grammar(payloads: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """Those that an engine answers which takes no grammar: no JSON schema, and no tool that must be called."""
+    return tuple(one for one in payloads if not {"response_format", "tools"} & one.get("body", {}).keys())
+
+
 def _prefix(text: str) -> Mapping[str, Any]:
     messages = [{"role": "system", "content": text}, {"role": "user", "content": "Hello."}]
     return {"path": "/v1/chat/completions", "body": {"messages": messages, "max_tokens": 1, "temperature": 0}}

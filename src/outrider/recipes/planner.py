@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from outrider.engines.drafters import refuses_grammar
 from outrider.engines.warmup import default_payloads, generation_payloads
 from outrider.recipes.appraisal import Appraisal
 from outrider.recipes.candidate import obstacles
@@ -268,7 +269,16 @@ def _speculation(endpoint: Endpoint, found: Appraisal, catalog: Catalog, given: 
     chosen, offered = found.speculation, _offered(found, catalog)
     rejected = () if chosen.method == offered.method else (f"{offered.method}: the recipe's",)
     value = chosen.method if chosen.drafter in (None, offered.drafter) else f"{chosen.method} {chosen.drafter}"
-    return chosen, Decision(choice="drafter", value=value, reason=chosen.reason, rejected=rejected, notes=given.drafter)
+    notes = (*given.drafter, *_ungrammatical(chosen, found.pair.recipe))
+    return chosen, Decision(choice="drafter", value=value, reason=chosen.reason, rejected=rejected, notes=notes)
+
+
+def _ungrammatical(chosen: Speculation, recipe: Recipe) -> tuple[str, ...]:
+    """What users lose with a drafter that its engine runs beside no grammar."""
+    engine = recipe.engine
+    if not refuses_grammar(chosen.method, engine.name, engine.version):
+        return ()
+    return (f"{engine.name} {engine.version} refuses JSON schemas and forced tool calls while it drafts with it",)
 
 
 def _offered(found: Appraisal, catalog: Catalog) -> Speculation:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import textwrap
 
+from outrider.engines.drafters import refuses_grammar
+from outrider.engines.warmup import without_grammar
 from outrider.recipes.flags import is_argument, known
 from outrider.recipes.literals import WIDTH, literal
 from outrider.recipes.plan import Flag, Plan, ServerPlan
@@ -117,8 +119,12 @@ def _environment(plan: Plan) -> list[str]:
 
 
 def _warm_up(plan: Plan) -> str:
-    lines = _comment("Sent once before users' requests come: each must get a right answer.", "")
-    return "\n".join([*lines, f"WARM_UP = {literal(plan.warm_up, prefix=10, suffix=0)}"])
+    text, payloads = "Sent once before users' requests come: each must get a right answer.", plan.warm_up
+    if refuses_grammar(plan.speculation.method, plan.engine, plan.engine_version):
+        kept = tuple(dict(one) for one in without_grammar(payloads))
+        text += f" None with a grammar, which {_TITLES[plan.engine]} {plan.engine_version} refuses with this drafter."
+        payloads = kept
+    return "\n".join([*_comment(text, ""), f"WARM_UP = {literal(payloads, prefix=10, suffix=0)}"])
 
 
 def _engine(plan: Plan) -> str:
