@@ -9,9 +9,12 @@ the files under ``results/``. A test sees to it that pages and results agree.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from benchmarks.drafter import engine_tables
+from benchmarks.drafter.engine_tables import METHODS, NOTHING, SLICES, Json
 
 from outrider.drafting.card import Card, read_card
 from outrider.engines.drafters import loaders
@@ -24,7 +27,6 @@ RESULTS = Path(__file__).with_name("results")
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (DOCS / "reference" / "shipped-drafters.md", DOCS / "performance.md")
 SHIPPED = "smollm2-135m-instruct-dflash"
-NOTHING = "Not measured on this version yet."
 WANTED = {
     "tau_chat": (">=", 2.8),
     "tau_code": (">=", 3.5),
@@ -35,11 +37,8 @@ WANTED = {
     "decode_ms_chat_vllm_cpu_over_none": ("<=", 1.0),
 }
 """What each ratio was to be."""
-_SLICES = {"chat": "chat", "code": "code-like", "json": "JSON", "all": "all three"}
 _CONTEXTS = {"context-256": "chat after 256 tokens", "context-4096": "chat after 4,096 tokens"}
-_METHODS = {"n-gram": "n-gram", "dflash": "DFlash", "dflash2": "DFlash 2"}
 _NONE = "–"
-Json = Mapping[str, Any]
 
 
 def result(name: str) -> Any:
@@ -88,7 +87,7 @@ def _training(said: Card) -> str:
 
 def _data(said: Card, counts: Json) -> str:
     parts = [
-        f"{_SLICES[name]} {counts['rows'][f'train/{name}']:,} ({counts['answer_tokens'][f'train/{name}'] / 1e6:.2f} M)"
+        f"{SLICES[name]} {counts['rows'][f'train/{name}']:,} ({counts['answer_tokens'][f'train/{name}'] / 1e6:.2f} M)"
         for name in ("chat", "code", "json")
     ]
     return (
@@ -119,7 +118,7 @@ def held_out() -> str:
 def acceptance() -> str:
     """τ of the shipped drafter, with intervals, and how far blocks stood."""
     found = result("evaluation")["dflash"]
-    names = _SLICES | _CONTEXTS
+    names = SLICES | _CONTEXTS
     rows = [one for one in (*found["slices"], *_contexts(found)) if one["slice"] in names]
     first = [(names[one["slice"]], f"{one['records']:,}", f"{one['blocks']:,}", _interval(one["tau"])) for one in rows]
     places = [str(place) for place in range(1, found["block_size"])]
@@ -139,16 +138,16 @@ def comparison() -> str:
     """τ of n-gram lookup, DFlash and DFlash 2 on the same answers."""
     found = result("evaluation")
     rows = []
-    for name, title in (_SLICES | _CONTEXTS).items():
-        taus = {method: _slice(found[method], name)["tau"] for method in _METHODS}
+    for name, title in (SLICES | _CONTEXTS).items():
+        taus = {method: _slice(found[method], name)["tau"] for method in METHODS}
         # n-gram's sum over everything also counts the answers after contexts.
         if name == "all":
             del taus["n-gram"]
         base = taus["dflash"]["value"]
-        told = [_interval(taus[method]) if method in taus else _NONE for method in _METHODS]
+        told = [_interval(taus[method]) if method in taus else _NONE for method in METHODS]
         ratios = [f"{taus[one]['value'] / base:.3f}" if one in taus else _NONE for one in ("n-gram", "dflash2")]
         rows.append((title, *told, *ratios))
-    titles = ("slice", *(f"{title} τ (95 %)" for title in _METHODS.values()), "n-gram ÷ DFlash", "DFlash 2 ÷ DFlash")
+    titles = ("slice", *(f"{title} τ (95 %)" for title in METHODS.values()), "n-gram ÷ DFlash", "DFlash 2 ÷ DFlash")
     return table(titles, rows) + "\n\n" + _verdict(found)
 
 
@@ -173,37 +172,9 @@ def second() -> str:
         one = made[kind]
         rank = f"{one['selector_rank']}" if one["selector_rank"] else _NONE
         size = (f"{one['parameters']:,}", f"{one['bytes']:,}", rank, f"{one['steps']:,}")
-        rows.append((_METHODS[kind], *size, f"`{one['sha256'][:12]}…`", _listed([str(each) for each in loaders(kind)])))
+        rows.append((METHODS[kind], *size, f"`{one['sha256'][:12]}…`", _listed([str(each) for each in loaders(kind)])))
     titles = ("", "numbers", "bytes", "selector rank", "steps", "sha256", "loaded since")
     return table(titles, rows)
-
-
-def engines() -> str:
-    """τ of an engine beside the reference's, and what a token costs with the drafter and without."""
-    found = result("latest")
-    if found is None:
-        return NOTHING
-    rows = [
-        (_SLICES[one["slice"]], "vLLM, bf16, CPU", f"{one['prompts']}", f"{one['tau_vllm']:.2f}",
-         f"{one['tau_reference']:.2f}", _difference(one), f"{one['decode_ms_with']:.1f}",
-         f"{one['decode_ms_without']:.1f}", f"{one['decode_ms_over_none']:.2f}")
-        for one in found["rows"]
-    ]  # fmt: skip
-    machine, versions = found["machine"], found["versions"]
-    titles = ("slice", "engine", "prompts", "τ engine", "τ reference", "difference", "ms a token with", "without",
-              "with ÷ without")  # fmt: skip
-    return (
-        f"vLLM {versions['vllm']} on {machine['cores']} cores ({machine['cpu']}), load average"
-        f" {machine['load_average']:.2f}; one request in flight, greedy.\n\n{table(titles, rows)}"
-    )
-
-
-def _difference(one: Json) -> str:
-    """Engine less reference, against what may be chance: 3 % of τ, or two standard errors if that is more."""
-    error = one["tau_difference_standard_error"]
-    allowed = max(0.03 * one["tau_reference"], 2 * (error or 0.0))
-    words = "agrees" if abs(one["tau_difference"]) <= allowed else "does not agree"
-    return f"{one['tau_difference']:+.3f} ({words}: ± {allowed:.3f} allowed)"
 
 
 def kernel() -> str:
@@ -270,7 +241,9 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "acceptance": acceptance,
     "comparison": comparison,
     "second": second,
-    "engine": engines,
+    "engine": lambda: engine_tables.on_a_cpu(result("latest")),
+    "gpu": lambda: engine_tables.on_a_gpu(result("gpu")),
+    "other prompts": lambda: engine_tables.on_other_prompts(result("other_prompts")),
     "kernel": kernel,
     "drafter": ratios,
 }

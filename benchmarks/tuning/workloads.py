@@ -33,15 +33,20 @@ _CITIES = ("Lisbon", "Oslo", "Quito", "Hanoi", "Accra", "Riga", "Lima", "Cork")
 
 def write(directory: Path, *, concurrency: int, seed: int = 1) -> Path:
     """Two traces and the workload file that mixes them half and half; the workload file."""
-    rng = random.Random(seed)
-    for kind, make in (("chat", _chat), ("json", _json)):
-        lines = (_line(number, make(rng)) for number in range(_REQUESTS))
+    for kind, asked in texts(_REQUESTS, seed=seed).items():
+        lines = (_line(number, text) for number, text in enumerate(asked))
         (directory / f"{kind}.jsonl").write_text("".join(lines), encoding="utf-8")
     workload = directory / "chat-and-json.yaml"
     workload.write_text(
         f"concurrency: {concurrency}\nkinds:\n  chat: {{trace: chat.jsonl}}\n  json: {{trace: json.jsonl}}\n"
     )
     return workload
+
+
+def texts(number: int, *, seed: int = 1) -> dict[str, list[str]]:
+    """What users say: ``number`` texts of each kind."""
+    rng = random.Random(seed)
+    return {kind: [make(rng) for _ in range(number)] for kind, make in (("chat", _chat), ("json", _json))}
 
 
 def _line(number: int, text: str) -> str:

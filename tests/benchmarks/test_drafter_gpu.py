@@ -12,7 +12,7 @@ import pytest
 
 from outrider.drafting import dataset
 from tests.engines import vllm_parts
-from tests.engines.drafting_parts import drafter, prompts
+from tests.engines.drafting_parts import SHIPPED, prompts
 
 pytestmark = [pytest.mark.vllm, pytest.mark.e2e, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def test_vllm_with_and_without_the_drafter(tmp_path: Path) -> None:
     words = {
         "target": vllm_parts.weights(),
         "data": tmp_path / "data",
-        "drafter": drafter(tmp_path),
+        "drafter": SHIPPED,
         "python": vllm_parts.environment().interpreter,
         "options": json.dumps(CPU | {"kv_cache_gib": 1, "threads": 1, "eager": True}),
         "limit": 24,

@@ -47,13 +47,17 @@ def target(precision: str = "float32") -> Any:
     return Target.load(smollm(), dtype=getattr(torch, precision))
 
 
-def ask(engine: str, launch: Launch, questions: Sequence[str] = QUESTIONS) -> list[Answered]:
-    """Greedy answers to questions in the model's own chat form."""
+def prompts(questions: Sequence[str] = QUESTIONS) -> list[tuple[int, ...]]:
+    """Questions in the model's own chat form."""
     tokenizer = target().tokenizer
     turns = [[{"role": "user", "content": question}] for question in questions]
     texts = [tokenizer.apply_chat_template(turn, add_generation_prompt=True, tokenize=False) for turn in turns]
-    prompts = [tuple(tokenizer.encode(text, add_special_tokens=False)) for text in texts]
-    return [(prompt, ENGINES[engine].ask(launch, prompt, LIMIT)) for prompt in prompts]
+    return [tuple(tokenizer.encode(text, add_special_tokens=False)) for text in texts]
+
+
+def ask(engine: str, launch: Launch, questions: Sequence[str] = QUESTIONS) -> list[Answered]:
+    """Greedy answers to questions in the model's own chat form."""
+    return [(prompt, ENGINES[engine].ask(launch, prompt, LIMIT)) for prompt in prompts(questions)]
 
 
 def measured(answered: Sequence[Answered], *, precision: str) -> Measurement:
