@@ -127,11 +127,23 @@ def ask_vllm(launch: Launch, prompt: Sequence[int], limit: int) -> Answer:
 
 
 def ask_llamacpp(launch: Launch, prompt: Sequence[int], limit: int) -> Answer:
-    """One chunk of its stream is one token; those of one verification step carry the same time of decoding."""
+    """One chunk of its stream is one token; those of one verification step carry the same time of decoding.
+
+    Tokens whose text ends inside a character are held back, and their ids with them. Such an answer is asked for again
+    as a whole, and has no steps.
+    """
     body = {"n_predict": limit, "return_tokens": True, "timings_per_token": True}
-    events = _events(launch, "/completion", prompt, body)
+    events = list(_events(launch, "/completion", prompt, body))
     said = [(when, event) for when, event in events if event.get("tokens")]
-    return answered(by_step([(when, event["timings"]["predicted_ms"], event["tokens"]) for when, event in said]))
+    found = answered(by_step([(when, event["timings"]["predicted_ms"], event["tokens"]) for when, event in said]))
+    end = events[-1][1]
+    if len(found.tokens) + (end["stop_type"] == "eos") >= end["tokens_predicted"]:
+        return found
+    url, headers = f"http://{launch.host}:{launch.port}/completion", {"Authorization": f"Bearer {launch.key}"}
+    whole = {"prompt": list(prompt), "temperature": 0, "n_predict": limit, "return_tokens": True}
+    response = httpx.post(url, json=whole, headers=headers, timeout=_PATIENCE)
+    response.raise_for_status()
+    return Answer(tuple(response.json()["tokens"]), (), found.seconds)
 
 
 def _events(

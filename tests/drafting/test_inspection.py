@@ -56,7 +56,7 @@ def test_a_dflash_2_is_for_newer_engines(tmp_path: Path) -> None:
         ({}, {"mask_token_id": 2}, "mask_id", "refuse", "the target's eos token"),
         ({}, {"mask_token_id": 100}, "mask_id", "warn", "stands for a token"),
         ({}, {"mask_token_id": 60000}, "mask_id", "refuse", "none of the target's"),
-        ({"rope_scaling": {"mrope_section": [8, 12, 12]}}, {}, "rope", "refuse", "M-RoPE"),
+        ({"rope_scaling": {"mrope_section": [8, 12, 12]}}, {}, "rope", "warn", "M-RoPE"),
         ({"rope_theta": None, "rope_scaling": None}, {}, "rope", "warn", "names no rope_theta"),
         ({"sliding_window": 512, "layer_types": None}, {}, "window", "warn", "served without one"),
         ({"layer_types": ["sliding_attention"] * 2}, {}, "window", "refuse", "how far they look"),

@@ -19,7 +19,17 @@ from outrider.engines.speculation import Speculation
 from outrider.models.weights import Weights
 from tests.drafting import random_drafter
 from tests.engines.conftest import await_ready, free_port, ignore
-from tests.engines.drafting_parts import QUESTIONS, SHIPPED, Answered, ask, compared, measured, one_wrong, regrets
+from tests.engines.drafting_parts import (
+    LIMIT,
+    QUESTIONS,
+    SHIPPED,
+    Answered,
+    ask,
+    compared,
+    measured,
+    one_wrong,
+    regrets,
+)
 from tests.models.real import smollm
 
 pytestmark = [pytest.mark.drafting, pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -82,7 +92,10 @@ def test_it_drafts_and_says_how_well(running: Running) -> None:
     assert 1.0 <= metrics.acceptance_length <= 8.0
     # Near the limit of an answer there may be no room for a draft.
     steps = sum(len(said.steps) for _, said in answered)
-    assert metrics.drafts == pytest.approx(steps, abs=len(answered))
+    again = sum(not said.steps for _, said in answered)
+    assert again < len(answered) / 2
+    # Those were asked for twice, and their steps are not known.
+    assert metrics.drafts == pytest.approx(steps, abs=len(answered) + 2 * LIMIT * again)
 
 
 def test_the_reference_accepts_as_much_on_the_same_answers(shipped: Running) -> None:
