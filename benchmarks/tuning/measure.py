@@ -109,14 +109,18 @@ def _tuned(name: str, run: Run, scale: float) -> dict[str, Any]:
         with _busy() if run.busy else contextlib.nullcontext():
             call(*words, "--budget", f"{60 * run.minutes * scale:.0f}s", *run.tune)
         RESULTS.mkdir(exist_ok=True)
-        for suffix in ("md", "png", "yaml"):
+        shutil.copy(results / f"tuned-{name}.png", RESULTS)
+        for suffix in ("md", "yaml"):
             if (made := results / f"tuned-{name}.{suffix}").exists():
-                shutil.copy(made, RESULTS)
-        report = RESULTS / f"tuned-{name}.md"
-        report.write_text(report.read_text().replace(directory, "."))
-        data: dict[str, Any] = json.loads((results / f"tuned-{name}.json").read_text().replace(directory, "."))
+                (RESULTS / made.name).write_text(_anywhere(made.read_text(), directory))
+        data: dict[str, Any] = json.loads(_anywhere((results / f"tuned-{name}.json").read_text(), directory))
     data.pop("trials")  # thousands of requests; what is said of them stays
     return data | {"busy": run.busy}
+
+
+def _anywhere(text: str, directory: str) -> str:
+    """The text without the places of this machine."""
+    return text.replace(directory, ".").replace(str(Home.from_environment().cache), ".cache")
 
 
 @contextmanager
