@@ -23,13 +23,14 @@ def test_the_workload_is_read_and_the_same_each_time(tmp_path: Path) -> None:
     assert len({str(one.messages) for one in (*chat, *text)}) > 80, "hardly a prompt comes twice"
 
 
-def row(kind: str, drafting: str, speedup: float | None) -> dict[str, Any]:
-    return {"kind": kind, "drafting": drafting, "speedup": speedup}
+def row(kind: str, drafting: str, speedup: float | None, *, tau: float = 2.0) -> dict[str, Any]:
+    return {"kind": kind, "drafting": drafting, "speedup": speedup, "acceptance_length": tau}
 
 
 def test_ratios_say_what_is_divided_by_what() -> None:
     slices = [row("chat", "off", 1.0), row("chat", "ngram 2", 0.8), row("chat", "ngram 4", 0.5)]
     slices += [row("json", "off", 1.0), row("json", "ngram 2", 1.2), row("json", "ngram 4", 2.0)]
+    slices += [row("chat", "ngram 8", 1.1, tau=1.0)]  # nothing was accepted: chance
     compared = {
         "stage": "threads",
         "other": "threads=2, speculation off",

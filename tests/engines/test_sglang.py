@@ -199,7 +199,8 @@ def test_it_is_put_to_sleep_and_woken(
 
 
 def test_nothing_with_a_grammar_is_sent_where_a_dflash_drafts() -> None:
-    sent = made(speculation=Speculation("dflash", drafter=Weights("path:/d"), quantization="none")).payloads
+    drafting = Speculation("dflash", drafter=HERE, quantization="none")
+    sent = SGLang(HERE, Installed("sglang", "0.5.15.post1"), speculation=drafting).payloads
     assert [sorted(payload["body"].keys() & {"response_format", "tools"}) for payload in sent] == [[]]
     assert len(made(tool_call_parser="hermes").payloads) == 3
 

@@ -190,7 +190,7 @@ CASES = {
     "tune with a bad trace": Case("endpoint tune planned --workload {files}/binary", "invalid_trace", "cannot be read"),
     "tune with no such method": Case("endpoint tune planned --workload chat --method magic", "invalid_input", "magic"),
     "tune with a drafter nobody names": Case(
-        "endpoint tune planned --workload chat --method dflash", "no_drafter", "--method ngram"
+        "endpoint tune planned --workload chat --method mtp", "no_drafter", "--method ngram"
     ),
     "tune into a file": Case(
         "endpoint tune planned --workload chat --output {files}/binary", "invalid_input", "binary"
