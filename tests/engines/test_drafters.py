@@ -51,7 +51,9 @@ def test_advice_is_for_vllm_and_mixed_layers_alone() -> None:
         ("draft", "sglang", "any", False),
         ("dflash", "sglang", "0.4", False),
         ("off", "sglang", "0.5.15.post1", True),
-        ("dflash", "vllm", "0.32.0", True),
+        ("dflash", "vllm", "0.32.0", False),
+        ("ngram", "vllm", "0.32.0", True),
+        ("dflash", "llamacpp", "any", True),
     ],
 )
 def test_what_runs_beside_adapters(method: str, engine: str, version: str, runs: bool) -> None:

@@ -13,9 +13,11 @@ from outrider.engines.flags import ordered
 
 _BESIDE_ADAPTERS = {
     "sglang": {"0.5.15.post1": ("ngram",), "0.5.23": ("ngram", "mtp", "eagle3", "dflash")},
+    "vllm": {"0.32.0": ("ngram", "mtp", "eagle3", "draft")},
 }
 """Engine → version → methods that it runs beside LoRA adapters; an engine that is not here names no limit. Source:
-``check_lora_speculative_compatibility`` of sglang 0.5.23, ``check_lora_server_args`` of 0.5.15.post1."""
+``check_lora_speculative_compatibility`` of sglang 0.5.23, ``check_lora_server_args`` of 0.5.15.post1; vllm 0.32.0 on a
+CPU died of its first request with a DFlash beside an adapter, with n-gram it answered, the others nobody tried."""
 _GRAMMAR_BESIDE = {("sglang", "dflash"): "0.5.23"}
 """Engine, method → version from which on it takes requests with a grammar (JSON schema, a forced tool call) beside it.
 Seen: 0.5.15.post1 answers them with 400. Read: ``validate_dflash_request`` of 0.5.23 lets them pass."""
