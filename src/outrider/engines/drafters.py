@@ -11,7 +11,7 @@ import yaml
 
 from outrider.engines.flags import ordered
 
-_BESIDE_ADAPTERS = {
+_BESIDE_ADAPTERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "sglang": {"0.5.15.post1": ("ngram",), "0.5.23": ("ngram", "mtp", "eagle3", "dflash")},
     "vllm": {"0.32.0": ("ngram", "mtp", "eagle3", "draft")},
 }
