@@ -76,6 +76,30 @@ def test_nothing_better_is_nothing_better() -> None:
     assert found.comparisons and not any(one.won for one in found.comparisons)
 
 
+def bad(setting: Setting, concurrency: int, gain: float) -> float:
+    """Drafts of 8 cost much, shorter ones gain a little over plain decoding."""
+    tokens = setting.speculation.tokens or 0
+    return {0: 0.01, 8: 0.03}.get(tokens, 0.01 * (1 - gain))
+
+
+@pytest.mark.parametrize(("gain", "best"), [(0.01, "off"), (0.1, "ngram 2")], ids=["within the noise", "better"])
+def test_drafting_that_stands_gives_way_to_plain_decoding_unless_another_is_really_better(
+    gain: float, best: str
+) -> None:
+    bench = FakeBench(FakeClock(), lambda setting, at: bad(setting, at, gain))
+    work = job(stages=("speculation",), drafter="ngram")
+    eight = work.plan.speculation.model_copy(update={"tokens": 8})
+    work = replace(work, plan=work.plan.model_copy(update={"speculation": eight}))
+    found = tuned(work, bench)
+    assert (found.present.drafting, found.best.drafting) == ("ngram 8", best)
+    rungs = {trial.rung for trial in found.trials if trial.stage == "speculation"}
+    held = {(trial.rung, trial.setting.drafting) for trial in found.trials if trial.stage == "speculation"}
+    assert {(rung, "off") for rung in rungs} <= held, "plain decoding is tried in every round"
+    first, last = found.comparisons
+    assert (first.stands.drafting, first.won) == ("off", best != "off")
+    assert (last.stands.drafting, last.other.drafting, last.won) == ("ngram 8", best, True)
+
+
 def test_stages_add_up_and_their_sum_is_confirmed() -> None:
     def pace(setting: Setting, concurrency: int) -> float:
         threads = flag(setting, "threads", 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from outrider.tuning.comparing import Comparison
-from outrider.tuning.search import Verdict
+from outrider.tuning.search import LEAST_GAIN, Verdict
 from outrider.tuning.settings import Setting, Stage
 from outrider.tuning.trial import Loaded, describe, pooled
 from outrider.tuning.tuner import CURVE, Tuning
@@ -37,13 +37,13 @@ class Point:
 
     @property
     def pays(self) -> bool | None:
-        """Whether its τ is beyond the break-even, and beyond 1, since drafts that are never accepted gain nothing.
+        """Whether its τ is beyond the break-even, by more than few requests can show (:data:`LEAST_GAIN`).
 
-        None: not known, or it is plain decoding.
+        And beyond 1, since drafts that are never accepted gain nothing. None: not known, or it is plain decoding.
         """
         if self.break_even is None or self.setting.plain:
             return None
-        return self.acceptance_length > max(1.0, self.break_even)
+        return self.acceptance_length > max(1.0, (1 + LEAST_GAIN) * self.break_even)
 
 
 def curves(tuning: Tuning) -> list[Point]:

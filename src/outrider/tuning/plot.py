@@ -30,25 +30,27 @@ def plot(data: Mapping[str, Any], path: Path, *, title: str) -> None:
 
     points = data["curves"]
     kinds = [kind for kind in dict.fromkeys(point["kind"] for point in points) if kind is not None] or [None]
-    figure = Figure(figsize=(9, 0.6 + 3 * len(kinds)), layout="constrained")
+    names = sorted({point["drafting"] for point in points}, key=lambda name: (name != "off", name))
+    colours = {name: _COLOURS[number % len(_COLOURS)] for number, name in enumerate(names)}
+    figure = Figure(figsize=(9, 0.9 + 2.8 * len(kinds)), layout="constrained")
     axes = figure.subplots(len(kinds), 2, squeeze=False)
     for row, kind in zip(axes, kinds, strict=True):
         mine = [point for point in points if point["kind"] == kind]
-        _row(list(row), mine, f"{kind}: " if kind is not None else "")
+        _row(list(row), mine, colours, f"{kind}: " if kind is not None else "")
     figure.suptitle(title, fontsize=10)
-    figure.savefig(path, dpi=110)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels) or 1, fontsize=8, frameon=False)
+    figure.savefig(path, dpi=90)
 
 
-def _row(axes: Sequence[Axes], points: Sequence[Mapping[str, Any]], prefix: str) -> None:
-    names = sorted({point["drafting"] for point in points}, key=lambda name: (name != "off", name))
-    for number, name in enumerate(names):
-        colour = _COLOURS[number % len(_COLOURS)]
+def _row(axes: Sequence[Axes], points: Sequence[Mapping[str, Any]], colours: Mapping[str, str], prefix: str) -> None:
+    for name, colour in colours.items():
         mine = sorted((point for point in points if point["drafting"] == name), key=lambda one: one["concurrency"])
         levels = [point["concurrency"] for point in mine]
         label = "plain" if name == "off" else name
         axes[0].plot(levels, [1000 * point["itl_p50"] for point in mine], "o-", color=colour, label=label)
         if name != "off":
-            axes[1].plot(levels, [point["acceptance_length"] for point in mine], "o-", color=colour, label=label)
+            axes[1].plot(levels, [point["acceptance_length"] for point in mine], "o-", color=colour)
             even = [(point["concurrency"], point["break_even"]) for point in mine if point["break_even"] is not None]
             axes[1].plot([level for level, _ in even], [value for _, value in even], "x--", color=colour)
     axes[0].set_title(f"{prefix}inter-token latency, ms (p50)", fontsize=9)
@@ -64,5 +66,3 @@ def _row(axes: Sequence[Axes], points: Sequence[Mapping[str, Any]], prefix: str)
         axis.grid(visible=True, alpha=0.3)
         axis.tick_params(labelsize=8)
         axis.spines[["top", "right"]].set_visible(False)
-        if axis.get_legend_handles_labels()[0]:
-            axis.legend(fontsize=7, frameon=False)

@@ -27,7 +27,8 @@ def markdown(data: Mapping[str, Any], *, plot: str | None = None) -> str:
         "## Drafting over concurrency",
         *([f"![ITL and τ over concurrency for each way to draft]({plot})"] if plot else []),
         curves_table([point for point in data["curves"] if point["kind"] is None]),
-        "A step is ITL × τ. The break-even is the τ from which on a way to draft pays: its step ÷ plain decoding's.",
+        "A step is ITL × τ. The break-even is the τ from which on a way to draft gains: its step ÷ plain decoding's. It"
+        f" pays where it gains more than {LEAST_GAIN:.0%}.",
         "## Every setting tried",
         *(part for stage, rows in data["stages"].items() for part in (f"### {stage}", _tried(rows))),
         _unfinished(data["unfinished"]),
@@ -114,7 +115,7 @@ def _slices_words(data: Mapping[str, Any]) -> str:
         if not drafted:
             continue
         best = max(drafted, key=lambda row: row["speedup"])
-        if best["speedup"] > 1:
+        if best["pays"]:
             found.append(f"- {kind}: {best['drafting']} decodes {best['speedup']:.2f} times as fast as plain decoding.")
         else:
             found.append(

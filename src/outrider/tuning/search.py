@@ -2,7 +2,7 @@
 
 A rung tries every setting in turns, forwards then backwards, so that a machine that slows down favours nobody; the
 better half goes on to the next rung with twice the requests (Jamieson & Talwalkar, *Non-stochastic Best Arm
-Identification and Hyperparameter Optimization*, 2016). The setting that stands always stays, to be compared with.
+Identification and Hyperparameter Optimization*, 2016). Settings to compare with stay: the one that stands, and others.
 Scores, times and random numbers come in as arguments.
 """
 
@@ -37,16 +37,18 @@ class Rung(Generic[S]):
         number: from 0.
         settings: the one that stands first.
         requests: of each trial.
+        stay: the first so many are not halved away.
     """
 
     number: int
     settings: tuple[S, ...]
     requests: int
+    stay: int = 1
 
     @property
     def last(self) -> bool:
-        """It compares the best with the one that stands, and nothing comes after it."""
-        return len(self.settings) <= 2
+        """It compares the best with those that stay, and nothing comes after it."""
+        return len(self.settings) <= self.stay + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,9 @@ class Verdict:
     worse: bool
 
 
-def first_rung(settings: Sequence[S], requests: int) -> Rung[S] | None:
+def first_rung(settings: Sequence[S], requests: int, *, stay: int = 1) -> Rung[S] | None:
     """The first rung; None where there is nothing to compare."""
-    return Rung(0, tuple(settings), requests) if len(settings) > 1 else None
+    return Rung(0, tuple(settings), requests, stay) if len(settings) > 1 else None
 
 
 def schedule(rung: Rung[S]) -> list[tuple[S, int]]:
@@ -78,19 +80,21 @@ def schedule(rung: Rung[S]) -> list[tuple[S, int]]:
 
 
 def next_rung(rung: Rung[S], costs: Mapping[S, float]) -> Rung[S] | None:
-    """What goes on: the better half of those that have a cost, the one that stands among them; None: it is decided.
+    """What goes on: those that stay, and the better half of the others; None: it is decided.
 
     Args:
         costs: of each setting, less is better. One that failed has none, and is out.
     """
     if rung.last:
         return None
-    stands, *others = rung.settings
+    stands, *beside = rung.settings[: rung.stay]
+    others = rung.settings[rung.stay :]
+    staying = (stands, *(one for one in beside if one in costs))
     ranked = sorted((one for one in others if one in costs), key=lambda one: costs[one])
     kept = ranked[: math.ceil(len(others) / 2)]
     if not kept:
         return None
-    return Rung(rung.number + 1, (stands, *kept), rung.requests * 2)
+    return Rung(rung.number + 1, (*staying, *kept), rung.requests * 2, len(staying))
 
 
 def affords(now: float, deadline: float, estimate: float) -> bool:

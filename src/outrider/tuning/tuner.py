@@ -73,7 +73,8 @@ class Tuning:
         traffic: with the concurrency that was measured at.
         rates: kind of traffic → requests a second of the open loops.
         trials: all, in their order.
-        comparisons: of each stage, the setting that stood with the best other.
+        comparisons: of each stage, the setting that stood with the best other; where that one drafts, plain decoding
+            with the best drafting before it.
         present, best: settings; the same where nothing better was found.
         unfinished: what the budget did not suffice for, a line each.
         seconds: it took.
@@ -152,7 +153,7 @@ class Tuner:
         while left:
             stage = left.pop(0)
             self._search(stage, self._candidates(stage), self._deadline(stage, [*left, CONFIRMATION]))
-        won = [one for one in found.comparisons if one.won]
+        won = {one.stage for one in found.comparisons if one.won}
         if len(won) > 1:
             self._confirm()
         self._curves(self._candidates("speculation") if "speculation" in self._job.stages else [])
@@ -202,7 +203,9 @@ class Tuner:
 
     def _search(self, stage: str, settings: Sequence[Setting], deadline: float) -> None:
         """One stage by successive halving; the best so far is replaced where another is really better."""
-        rung = search.first_rung(settings, self._requests())
+        stay = _staying(stage, settings)
+        settings = list(dict.fromkeys([*stay, *settings]))
+        rung = search.first_rung(settings, self._requests(), stay=len(stay))
         done: list[Trial] = []
         lost: set[Setting] = set()
         among = tuple(settings)
@@ -222,6 +225,8 @@ class Tuner:
                 break
             costs = comparing.costs(made, stands=settings[0], objective=self._job.objective)
             rung = search.next_rung(rung, {one: cost for one, cost in costs.items() if one not in lost})
+        for plain in stay[1:]:
+            among = self._paying(stage, plain, done, among)
         self._decide(stage, settings[0], done, among)
 
     def _short(self, rung: Rung[Setting], deadline: float) -> str:
@@ -265,14 +270,27 @@ class Tuner:
                 lost.add(setting)
         return made, True
 
-    def _decide(self, stage: str, stands: Setting, trials: Sequence[Trial], among: Sequence[Setting]) -> None:
+    def _paying(
+        self, stage: str, plain: Setting, trials: Sequence[Trial], among: Sequence[Setting]
+    ) -> tuple[Setting, ...]:
+        """What may take the place of drafting that stands: plain decoding alone, unless some drafting is better."""
+        found = self._compared(stage, plain, trials, [one for one in among if one != plain])
+        return (plain,) if found is not None and not found.won else tuple(among)
+
+    def _compared(
+        self, stage: str, stands: Setting, trials: Sequence[Trial], among: Sequence[Setting]
+    ) -> Comparison | None:
+        """The best of some with another; it is kept."""
         rng = random.Random(f"{self._job.seed}/{stage}")
         objective = self._job.objective
         found = comparing.compare(stage, stands, trials, among=among, objective=objective, rng=rng)
-        if found is None:
-            return
-        self._found.comparisons.append(found)
-        if found.won:
+        if found is not None:
+            self._found.comparisons.append(found)
+        return found
+
+    def _decide(self, stage: str, stands: Setting, trials: Sequence[Trial], among: Sequence[Setting]) -> None:
+        found = self._compared(stage, stands, trials, among)
+        if found is not None and found.won:
             self._found.best = found.other
             self._progress.best(found.other, found)
 
@@ -333,3 +351,9 @@ class Tuner:
         self._found.trials.append(trial)
         self._progress.ended(trial)
         return trial
+
+
+def _staying(stage: str, settings: Sequence[Setting]) -> list[Setting]:
+    """What the others are held against: the setting that stands and, of ways to draft, plain decoding."""
+    plain = [one for one in settings if one.plain] if stage == "speculation" else []
+    return list(dict.fromkeys([settings[0], *plain]))
