@@ -3,83 +3,42 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+from benchmarks.drafter.agreement import Agreement, Bound, median, paired, rounded
 from benchmarks.drafter.answers import Answer
 
 from outrider.drafting.acceptance import Measurement
 from outrider.drafting.target import Target
 
-TOLERANCE = 0.03
-"""Share of τ by which engine and reference may differ where two standard errors are less."""
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """τ of an engine beside the reference's on the same answers, prompt by prompt.
-
-    Attributes:
-        prompts: those that have a whole step in both.
-        engine, reference: means over them.
-        error: standard error of the mean difference; NaN for fewer than two prompts.
-    """
-
-    prompts: int
-    engine: float
-    reference: float
-    error: float
-
-    @property
-    def difference(self) -> float:
-        """Engine minus reference."""
-        return self.engine - self.reference
-
-    @property
-    def agrees(self) -> bool:
-        """Whether they differ by at most 3 %, or by at most two standard errors."""
-        least = TOLERANCE * self.reference
-        return abs(self.difference) <= (least if math.isnan(self.error) else max(least, 2 * self.error))
-
-    def emit(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "paired_prompts": self.prompts,
-            "tau_engine": rounded(self.engine),
-            "tau_reference": rounded(self.reference),
-            "tau_difference": rounded(self.difference),
-            "tau_difference_standard_error": rounded(self.error),
-            "tau_agrees": self.agrees,
-        }
-
 
 def agreement(answers: Sequence[Answer], measured: Measurement) -> Agreement:
     """Pair the engine's τ of each answer with the reference's."""
-    both = []
-    for answer, record in zip(answers, measured.records, strict=True):
-        engine = answer.tau(measured.block_size)
-        if len(record.stood) and not math.isnan(engine):
-            both.append((engine, 1 + float(record.stood.double().sum(1).mean())))
-    if not both:
-        return Agreement(0, math.nan, math.nan, math.nan)
-    differences = [engine - reference for engine, reference in both]
-    error = statistics.stdev(differences) / math.sqrt(len(both)) if len(both) > 1 else math.nan
-    engines, references = zip(*both, strict=True)
-    return Agreement(len(both), statistics.fmean(engines), statistics.fmean(references), error)
+    return paired(
+        [
+            (answer.tau(measured.block_size), 1 + float(record.stood.double().sum(1).mean()))
+            for answer, record in zip(answers, measured.records, strict=True)
+        ]
+    )
+
+
+def emit(found: Agreement, bound: Bound) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        "paired_prompts": found.prompts,
+        "tau_engine": rounded(found.engine),
+        "tau_reference": rounded(found.reference),
+        "tau_difference": rounded(found.difference),
+        "tau_difference_standard_error": rounded(found.error),
+        "tau_agrees": found.agrees(bound),
+    }
 
 
 def milliseconds(answers: Sequence[Answer]) -> float:
     """Median over the prompts of the time a token after the first; NaN where no answer has a second token."""
     return median([answer.ms for answer in answers])
-
-
-def median(values: Sequence[float]) -> float:
-    """Of those that are numbers; NaN: there is none."""
-    known = [value for value in values if not math.isnan(value)]
-    return statistics.median(known) if known else math.nan
 
 
 def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:
@@ -123,8 +82,3 @@ def losslessness(
         "largest_regret_with": rounded(worst_drafted),
         "largest_regret_without": rounded(worst_plain),
     }
-
-
-def rounded(value: float, digits: int = 4) -> float | None:
-    """For JSON, which has no NaN and no infinity."""
-    return round(value, digits) if math.isfinite(value) else None

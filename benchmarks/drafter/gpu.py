@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 from benchmarks.drafter import comparison
+from benchmarks.drafter.agreement import BOUNDS, rounded
 from benchmarks.drafter.answers import Answer
 from benchmarks.drafter.served import OPTIONS, Run, serve
 from rich.progress import Progress
@@ -104,7 +105,7 @@ def _compared(
     except Exception as error:  # what was measured before is worth writing
         findings["reference"] = f"{type(error).__name__}: {error}"
     findings["tau_page"] = runs["with"].tau_page
-    findings["tau_answers"] = comparison.rounded(every_step(runs["with"].answers))
+    findings["tau_answers"] = rounded(every_step(runs["with"].answers))
     return {"rows": table, "findings": findings | {"block": block}, "ratios": ratios(options.engine, table, runs)}
 
 
@@ -116,12 +117,12 @@ def speeds(engine: str, name: str, without: Run, with_it: Run) -> dict[str, Any]
         "engine": engine,
         "slice": name,
         "prompts": len(with_it.answers.get(name, ())),
-        "decode_ms_without": comparison.rounded(times[0]),
-        "decode_ms_with": comparison.rounded(times[1]),
-        "decode_ms_over_none": comparison.rounded(times[1] / times[0]),
-        "output_tps_at_once_without": comparison.rounded(rates[0], 1),
-        "output_tps_at_once_with": comparison.rounded(rates[1], 1),
-        "output_tps_at_once_over_none": comparison.rounded(rates[1] / rates[0]),
+        "decode_ms_without": rounded(times[0]),
+        "decode_ms_with": rounded(times[1]),
+        "decode_ms_over_none": rounded(times[1] / times[0]),
+        "output_tps_at_once_without": rounded(rates[0], 1),
+        "output_tps_at_once_with": rounded(rates[1], 1),
+        "output_tps_at_once_over_none": rounded(rates[1] / rates[0]),
     }
 
 
@@ -136,7 +137,7 @@ def _by_target(
     target = Target.load(options.target, drafter.config.target_layer_ids, dtype=torch.bfloat16, device=device)
     records = [Record(asked, said.tokens, name) for asked, said in zip(prompts, drafted, strict=True)]
     measured = measure(drafter.to(device, torch.bfloat16), target, records)
-    found = comparison.agreement(drafted, measured).emit()
+    found = comparison.emit(comparison.agreement(drafted, measured), BOUNDS[options.engine])
     if not plain:
         return found
     exact = Target.load(options.target, dtype=torch.float32, device=device)
@@ -157,9 +158,9 @@ def ratios(engine: str, table: Sequence[dict[str, Any]], runs: dict[str, Run]) -
         found[f"decode_ms_{row['slice']}_{engine}_over_none"] = row["decode_ms_over_none"]
         if row.get("tau_engine") and row.get("tau_reference"):
             quotient = row["tau_engine"] / row["tau_reference"]
-            found[f"tau_{engine}_over_reference_{row['slice']}"] = comparison.rounded(quotient)
+            found[f"tau_{engine}_over_reference_{row['slice']}"] = rounded(quotient)
     width = runs["with"].width
-    found[f"output_tps_c{width}_{engine}_over_none"] = comparison.rounded(runs["with"].rate() / runs["without"].rate())
+    found[f"output_tps_c{width}_{engine}_over_none"] = rounded(runs["with"].rate() / runs["without"].rate())
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -14,7 +14,6 @@ import argparse
 import json
 import math
 import platform
-import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -23,8 +22,10 @@ from typing import Any
 
 import psutil
 import torch
-from benchmarks.drafter.engines import ENGINES, gguf, serving
-from benchmarks.drafter.pairs import BOUNDS, Answer, compare, ratios
+from benchmarks.drafter import comparison
+from benchmarks.drafter.agreement import BOUNDS, rounded
+from benchmarks.drafter.answers import Answer, Client
+from benchmarks.drafter.engines import RECIPES, gguf, serving, version
 from rich.progress import track
 
 from outrider._version import __version__
@@ -39,6 +40,8 @@ ASKED = ("json", "chat")
 """Slices that are asked in engines: where drafting should pay most, and where it must not cost."""
 NAMES = {"chat": "tau_chat", "code": "tau_code", "json": "tau_json_heldout_templates"}
 _PLAIN = "none"
+_PLACES = {"vllm": "vllm_cpu", "llamacpp": "llamacpp"}
+"""How ratios of time name an engine."""
 Said = Mapping[str, Answer]
 """One prompt's answers, by drafter."""
 
@@ -49,13 +52,13 @@ def main() -> None:
     torch.set_num_threads(1)
     rows = _held_out(options.data, options.prompts)
     found = _earlier()
-    for name in options.engine or ENGINES:
+    for name in options.engine or RECIPES:
         table = _engine(name, options, [row for row in rows if row.slice in ASKED])
         found["rows"] = [row for row in found["rows"] if row["engine"] != name] + table
         if name == "vllm":
             found["ratios"] |= _by_reference(options, rows)
         found["ratios"] |= ratios(found["rows"])
-        found["versions"][name] = ENGINES[name].version
+        found["versions"][name] = version(name)
         _write(found, options)  # after each, since the next takes minutes
     print(json.dumps(found["ratios"], indent=1))
 
@@ -66,7 +69,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, help="what `drafter data` wrote; held-out rows are used")
     parser.add_argument("--drafter", type=Path, default=SHIPPED)
     parser.add_argument("--second", type=Path, help="a DFlash 2 trained at equal data and steps")
-    parser.add_argument("--engine", action="append", choices=ENGINES, help="these alone; the others' rows stay")
+    parser.add_argument("--engine", action="append", choices=RECIPES, help="these alone; the others' rows stay")
     parser.add_argument("--prompts", type=int, default=200, help="of each slice")
     parser.add_argument("--limit", type=int, default=128, help="tokens of an answer")
     return parser.parse_args()
@@ -93,8 +96,9 @@ def _engine(name: str, options: argparse.Namespace, rows: Sequence[dataset.Row])
             label: stack.enter_context(serving(name, model, drafter, Path(directory) / label))
             for label, drafter in {_PLAIN: None, **drafters}.items()
         }
+        clients = {label: Client(name, launch, options.limit) for label, launch in launches.items()}
         said: list[Said] = [
-            {label: ENGINES[name].ask(launch, _prompt(row), options.limit) for label, launch in launches.items()}
+            {label: client.ask(_prompt(row)) for label, client in clients.items()}
             for row in track(rows, f"asking {name}")
         ]
     # What llama.cpp runs is quantised; nearest to it is its own file, dequantised, in fp32.
@@ -117,23 +121,30 @@ def _paired(
     target.tap(drafter.config.target_layer_ids)
     whole = [(row, said) for row, said in asked if all(len(one.tokens) > 1 for one in said.values())]
     records = [Record(_prompt(row), said[label].tokens, row.slice) for row, said in whole]
-    pairs = [
-        (said[label].tau(drafter.config.block_size), float(1 + one.stood.sum(1).mean()))
-        for (_, said), one in zip(whole, measure(drafter, target, records).records, strict=True)
-    ]
-    found = compare(pairs)
-    with_it, without = (statistics.median(said[one].ms for _, said in whole) for one in (label, _PLAIN))
+    found = comparison.agreement([said[label] for _, said in whole], measure(drafter, target, records))
+    with_it, without = (comparison.milliseconds([said[one] for _, said in whole]) for one in (label, _PLAIN))
     return {
         "prompts": found.prompts,
-        "tau_engine": round(found.engine, 3),
-        "tau_reference": round(found.reference, 3),
-        "tau_difference": round(found.difference, 4),
-        "tau_difference_standard_error": None if found.error is None else round(found.error, 4),
+        "tau_engine": rounded(found.engine, 3),
+        "tau_reference": rounded(found.reference, 3),
+        "tau_difference": rounded(found.difference),
+        "tau_difference_standard_error": rounded(found.error),
         "agrees": found.agrees(BOUNDS[name]),
-        "decode_ms_with": round(with_it, 2),
-        "decode_ms_without": round(without, 2),
-        "decode_ms_over_none": round(with_it / without, 4),
+        "decode_ms_with": rounded(with_it, 2),
+        "decode_ms_without": rounded(without, 2),
+        "decode_ms_over_none": rounded(with_it / without),
     }
+
+
+def ratios(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Named by what is divided by what, from the rows of the DFlash; a DFlash 2 has rows, and no names."""
+    found: dict[str, float] = {}
+    for row in rows:
+        if row["drafter"] == "dflash" and row["tau_reference"]:
+            name, engine = row["slice"], row["engine"]
+            found[f"tau_{engine}_over_reference_{name}"] = row["tau_engine"] / row["tau_reference"]
+            found[f"decode_ms_{name}_{_PLACES[engine]}_over_none"] = row["decode_ms_over_none"]
+    return {name: round(value, 4) for name, value in found.items()}
 
 
 def _by_reference(options: argparse.Namespace, rows: Sequence[dataset.Row]) -> dict[str, float]:

@@ -25,6 +25,13 @@ def sglang(*chunks: tuple[int, int | None]) -> Answer:
     return read("sglang", iter(events))
 
 
+def llamacpp(*said: tuple[float, int]) -> Answer:
+    """Tokens that came one by one, each with the time of decoding that it carries."""
+    return read(
+        "llamacpp", iter([(n, {"tokens": [t], "timings": {"predicted_ms": ms}}) for n, (ms, t) in enumerate(said)])
+    )
+
+
 def test_the_first_token_is_the_prompts_own() -> None:
     assert vllm([1], [2, 3], [4, 5, 6]) == Answer((1, 2, 3, 4, 5, 6), ((2, 1), (3, 1)), 2.0)
     assert sglang((1, None), (3, 1), (6, 2)) == Answer((0, 1, 2, 3, 4, 5), ((2, 1), (3, 1)), 2.0)
@@ -46,6 +53,19 @@ def test_a_step_that_sglang_counts_later_than_it_shows_is_not_lost() -> None:
     assert late.chunks == ((3, 1), (2, 1))
 
 
+def test_where_sglang_tells_the_sum_with_the_last_chunk_each_chunk_is_a_step() -> None:
+    assert sglang((1, None), (4, None), (6, None), (7, 3)).chunks == ((3, 1), (2, 1), (1, 1))
+    joined = sglang((1, None), (9, None), (12, 3))
+    assert joined.chunks == ((8, 0), (3, 3)), "which chunk holds two steps nobody knows"
+
+
+def test_llamacpps_tokens_of_one_step_are_put_together() -> None:
+    # Times as xllamacpp 2026.10.11549 sends them: after the first token 3 steps, of 6 tokens, of 2 and of 1.
+    clock = [0.001, *[143.198] * 6, *[288.563] * 2, 301.5]
+    found = llamacpp(*((ms, 100 + index) for index, ms in enumerate(clock)))
+    assert found == Answer(tuple(range(100, 110)), ((6, 1), (2, 1), (1, 1)), 9)
+
+
 def test_chunks_without_tokens_are_no_steps() -> None:
     assert vllm([], [1], [], [2, 3], []).chunks == ((2, 1),)
     nothing = read("vllm", iter([(0.0, {"choices": []})]))
@@ -64,6 +84,11 @@ def test_tau_is_taken_over_steps_that_the_end_cannot_have_cut() -> None:
     assert math.isnan(answer.tau(12))
 
 
+def test_a_block_that_ends_with_the_answer_was_not_cut_short() -> None:
+    assert Answer(tuple(range(5)), ((4, 1),), 1.0).tau(4) == 4.0
+    assert math.isnan(Answer((1,), (), 0.0).tau(4))
+
+
 def test_an_answer_of_one_token_has_no_time_and_no_tau() -> None:
     assert math.isnan(vllm([1]).ms) and math.isnan(vllm([1]).tau(2))
 
@@ -72,6 +97,8 @@ def test_prompts_go_as_token_ids_and_greedily() -> None:
     path, body = BODIES["sglang"]("m", (1, 2), 5, True)
     assert (path, body["input_ids"]) == ("/generate", [1, 2])
     assert body["sampling_params"] == {"temperature": 0, "max_new_tokens": 5}
+    path, body = BODIES["llamacpp"]("m", (1, 2), 5, True)
+    assert (path, body["prompt"], body["n_predict"], body["temperature"]) == ("/completion", [1, 2], 5, 0)
     path, body = BODIES["vllm"]("m", (1, 2), 5, False)
     assert (path, body["prompt"], body["max_tokens"], body["temperature"]) == ("/v1/completions", [1, 2], 5, 0)
 

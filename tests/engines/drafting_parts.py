@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.drafter.engines import ENGINES
-from benchmarks.drafter.pairs import Answer, Compared, compare
+from benchmarks.drafter.agreement import Agreement
+from benchmarks.drafter.answers import Answer, Client
 
 from outrider.app.server import Launch
 from outrider.models.sources import SHIPPED_DRAFTERS
@@ -57,7 +57,8 @@ def prompts(questions: Sequence[str] = QUESTIONS) -> list[tuple[int, ...]]:
 
 def ask(engine: str, launch: Launch, questions: Sequence[str] = QUESTIONS) -> list[Answered]:
     """Greedy answers to questions in the model's own chat form."""
-    return [(prompt, ENGINES[engine].ask(launch, prompt, LIMIT)) for prompt in prompts(questions)]
+    asked = prompts(questions)
+    return list(zip(asked, Client(engine, launch, LIMIT).one_by_one(asked, lambda: None), strict=True))
 
 
 def measured(answered: Sequence[Answered], *, precision: str) -> Measurement:
@@ -70,11 +71,11 @@ def measured(answered: Sequence[Answered], *, precision: str) -> Measurement:
     return measure(drafter, target(precision), [Record(prompt, said.tokens) for prompt, said in answered])
 
 
-def compared(answered: Sequence[Answered], reference: Measurement) -> Compared:
+def compared(answered: Sequence[Answered], reference: Measurement) -> Agreement:
     """τ as the engine's steps have it, and the reference's, paired by prompt."""
-    by_reference = [1 + float(one.stood.sum(1).mean()) for one in reference.records]
-    by_engine = [said.tau(reference.block_size) for _, said in answered]
-    return compare(list(zip(by_engine, by_reference, strict=True)))
+    from benchmarks.drafter.comparison import agreement
+
+    return agreement([said for _, said in answered], reference)
 
 
 def regrets(prompt: Sequence[int], answer: Sequence[int]) -> list[float]:
@@ -83,12 +84,9 @@ def regrets(prompt: Sequence[int], answer: Sequence[int]) -> list[float]:
     A lossless engine says the best token, or one that its own rounding cannot tell from it. Comparing texts would not
     do: a verification pass is of another shape than a plain one, rounds otherwise, and flips near ties.
     """
-    import torch
+    from benchmarks.drafter import comparison
 
-    logits = target().forward(torch.tensor([[*prompt, *answer]])).logits[0].float()
-    rows = logits[len(prompt) - 1 : len(prompt) + len(answer) - 1]
-    said = rows.gather(1, torch.tensor(answer)[:, None])[:, 0]
-    return [float(value) for value in rows.max(dim=1).values - said]
+    return comparison.regrets(target(), prompt, answer)
 
 
 def one_wrong(answer: Sequence[int]) -> list[int]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from benchmarks.drafter.pairs import BOUNDS
+from benchmarks.drafter.agreement import BOUNDS
 
 from outrider.app.server import Launch
 from outrider.drafting.gguf_export import export_gguf
@@ -91,7 +91,7 @@ def test_it_drafts_and_says_how_well(running: Running) -> None:
     assert metrics.drafts < metrics.drafted_tokens <= 7 * metrics.drafts
     assert 1.0 <= metrics.acceptance_length <= 8.0
     # Near the limit of an answer there may be no room for a draft.
-    steps = sum(len(said.steps) for _, said in answered)
+    steps = sum(said.steps for _, said in answered)
     again = sum(not said.steps for _, said in answered)
     assert again < len(answered) / 2
     # Those were asked for twice, and their steps are not known.

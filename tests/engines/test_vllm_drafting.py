@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from benchmarks.drafter.pairs import BOUNDS
+from benchmarks.drafter.agreement import BOUNDS
 
 from outrider.app.server import Launch
 from outrider.engines import normalise
@@ -59,7 +59,7 @@ def test_it_drafts_and_says_how_well(running: Running) -> None:
     assert metrics.drafts and metrics.acceptance_length is not None
     assert 1.5 < metrics.acceptance_length <= 8.0
     assert len(metrics.accepted_by_position) == 7
-    steps = sum(len(said.steps) for _, said in answered)
+    steps = sum(said.steps for _, said in answered)
     assert metrics.drafts == pytest.approx(steps, abs=2 * len(answered))
 
 
