@@ -218,6 +218,19 @@ def ratios() -> str:
     return table(("ratio", "wanted", "on an H200", "on a CPU", ""), rows)
 
 
+def from_nothing() -> str:
+    """One run of all stages in some minutes."""
+    found = result("from_nothing")
+    took, names = found["seconds"], SLICES | _CONTEXTS
+    parts = _listed([f"{stage} {seconds:.0f} s" for stage, seconds in took.items()])
+    rows = [(names[one["slice"]], f"{one['records']:,}", _interval(one["tau"])) for one in found["slices"]]
+    return (
+        f"{found['machine']}: {sum(took.values()):.0f} s in all, {parts};"
+        f" {found['examples']:,} conversations, {found['steps']:,} steps. On its own held-out prompts:\n\n"
+        + table(("slice", "answers", "τ (95 %)"), rows)
+    )
+
+
 def _contexts(found: Json) -> Sequence[Json]:
     return [one for one in found.get("after_context", found["slices"]) if one["slice"] in _CONTEXTS]
 
@@ -245,6 +258,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "gpu": lambda: engine_tables.on_a_gpu(result("gpu")),
     "other prompts": lambda: engine_tables.on_other_prompts(result("other_prompts")),
     "kernel": kernel,
+    "from nothing": from_nothing,
     "drafter": ratios,
 }
 """By the mark's name: ``<!-- NAME results: begin -->``."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.drafter import engine_tables, made, page, plot
+from benchmarks.drafter import engine_tables, from_nothing, made, page, plot
 
 from outrider.drafting.card import read_card
 from outrider.models.sources import SHIPPED_DRAFTERS
@@ -100,3 +100,10 @@ def test_plots_are_small(tmp_path: Path) -> None:
     for file in tmp_path.iterdir():
         assert file.read_bytes().startswith(b"\x89PNG")
         assert file.stat().st_size <= 150_000
+
+
+def test_stages_of_a_run_end_where_its_log_says_so() -> None:
+    log = "   42.0 s  target dequantised\n  218.8 s  data: {}\n  411.8 s  saved dflash\n  491.1 s  dflash\nslice\n"
+    assert from_nothing.stages(log) == {"target": 42.0, "data": 176.8, "training": 193.0, "evaluation": 79.3}
+    with pytest.raises(ValueError, match="evaluation did not end"):
+        from_nothing.stages(log.partition("  491")[0])
