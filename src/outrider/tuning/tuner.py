@@ -73,8 +73,8 @@ class Tuning:
         traffic: with the concurrency that was measured at.
         rates: kind of traffic → requests a second of the open loops.
         trials: all, in their order.
-        comparisons: of each stage, the setting that stood with the best other; where that one drafts, plain decoding
-            with the best drafting before it.
+        comparisons: of each stage, the setting that stood with the best other; before it, where that one drafts, plain
+            decoding with the best other way to draft.
         present, best: settings; the same where nothing better was found.
         unfinished: what the budget did not suffice for, a line each.
         seconds: it took.
@@ -225,9 +225,7 @@ class Tuner:
                 break
             costs = comparing.costs(made, stands=settings[0], objective=self._job.objective)
             rung = search.next_rung(rung, {one: cost for one, cost in costs.items() if one not in lost})
-        for plain in stay[1:]:
-            among = self._paying(stage, plain, done, among)
-        self._decide(stage, settings[0], done, among)
+        self._decide(stage, settings[0], done, self._paying(stage, stay, done, among))
 
     def _short(self, rung: Rung[Setting], deadline: float) -> str:
         """Why a whole rung does not fit; empty: it does."""
@@ -271,11 +269,14 @@ class Tuner:
         return made, True
 
     def _paying(
-        self, stage: str, plain: Setting, trials: Sequence[Trial], among: Sequence[Setting]
-    ) -> tuple[Setting, ...]:
-        """What may take the place of drafting that stands: plain decoding alone, unless some drafting is better."""
-        found = self._compared(stage, plain, trials, [one for one in among if one != plain])
-        return (plain,) if found is not None and not found.won else tuple(among)
+        self, stage: str, stay: Sequence[Setting], trials: Sequence[Trial], among: Sequence[Setting]
+    ) -> Sequence[Setting]:
+        """What may take the place of drafting that stands: plain decoding alone, unless other drafting beats that."""
+        others = [one for one in among if one not in stay]
+        if len(stay) == 1 or not others:
+            return among
+        found = self._compared(stage, stay[1], trials, others)
+        return stay if found is not None and not found.won else among
 
     def _compared(
         self, stage: str, stands: Setting, trials: Sequence[Trial], among: Sequence[Setting]
