@@ -184,9 +184,7 @@ def _fit(
     if endpoint.resources.memory is not None:
         available = min(available, endpoint.resources.memory)
     if recipe.engine.name != "llamacpp":
-        stated = recipe.hardware.min_memory_bytes
-        why = "the engine's own need is not computed on a CPU" if stated else "what the engine itself needs on a CPU"
-        return _stated(pair, available, why)
+        return _stated(pair, available, "what the engine itself needs on a CPU")
     slots, context = int(values.get("slots") or 1), load.context if "context" in values or facts.context_length else 0
     host = need(facts, weights, context=context, slots=slots, prompt_cache_mib=values.get("prompt_cache_mib"))
     if host is None or not context:
