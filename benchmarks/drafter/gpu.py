@@ -42,7 +42,7 @@ def main() -> None:
     """Measure one engine and write its part of the result."""
     options = _options()
     rows = held_out(options.data, options.prompts)
-    prompts = {name: [prompt(row) for row in chosen] for name, chosen in rows.items()}
+    prompts = {name: [row.prompt for row in chosen] for name, chosen in rows.items()}
     options.keep.mkdir(parents=True, exist_ok=True)
     runs = {}
     with Progress() as progress:
@@ -85,11 +85,6 @@ def held_out(data: Path, most: int) -> dict[str, list[dataset.Row]]:
     """Up to ``most`` rows of each slice that no training saw."""
     rows = dataset.read(data)
     return {name: rows.split("held_out", name)[:most] for name in SLICES}
-
-
-def prompt(row: dataset.Row) -> tuple[int, ...]:
-    """What the last answer of a row answers."""
-    return tuple(row.tokens[: row.answers[-1][0]])
 
 
 def _compared(

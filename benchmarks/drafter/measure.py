@@ -81,10 +81,6 @@ def _held_out(data: Path, most: int) -> list[dataset.Row]:
     return [row for name in sorted({row.slice for row in rows}) for row in [r for r in rows if r.slice == name][:most]]
 
 
-def _prompt(row: dataset.Row) -> tuple[int, ...]:
-    return tuple(row.tokens[: row.answers[-1][0]])
-
-
 def _engine(name: str, options: argparse.Namespace, rows: Sequence[dataset.Row]) -> list[dict[str, Any]]:
     """The table of one engine: a row for each slice and drafter."""
     model = options.target if name == "vllm" else gguf()
@@ -98,7 +94,7 @@ def _engine(name: str, options: argparse.Namespace, rows: Sequence[dataset.Row])
         }
         clients = {label: Client(name, launch, options.limit) for label, launch in launches.items()}
         said: list[Said] = [
-            {label: client.ask(_prompt(row)) for label, client in clients.items()}
+            {label: client.ask(row.prompt) for label, client in clients.items()}
             for row in track(rows, f"asking {name}")
         ]
     # What llama.cpp runs is quantised; nearest to it is its own file, dequantised, in fp32.
@@ -120,7 +116,7 @@ def _paired(
     drafter = checkpoint.load(source)
     target.tap(drafter.config.target_layer_ids)
     whole = [(row, said) for row, said in asked if all(len(one.tokens) > 1 for one in said.values())]
-    records = [Record(_prompt(row), said[label].tokens, row.slice) for row, said in whole]
+    records = [Record(row.prompt, said[label].tokens, row.slice) for row, said in whole]
     found = comparison.agreement([said[label] for _, said in whole], measure(drafter, target, records))
     with_it, without = (comparison.milliseconds([said[one] for _, said in whole]) for one in (label, _PLAIN))
     return {
@@ -149,7 +145,7 @@ def ratios(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 def _by_reference(options: argparse.Namespace, rows: Sequence[dataset.Row]) -> dict[str, float]:
     """τ of each slice on the answers that stand in the data; of a DFlash 2 against a DFlash on the same; by context."""
-    records = [Record(_prompt(row), tuple(row.tokens[slice(*row.answers[-1])]), row.slice) for row in rows]
+    records = [Record(row.prompt, tuple(row.tokens[slice(*row.answers[-1])]), row.slice) for row in rows]
     target, drafter = Target.load(options.target, dtype=torch.bfloat16), checkpoint.load(options.drafter)
     target.tap(drafter.config.target_layer_ids)
     found = measure(drafter, target, records)

@@ -43,7 +43,7 @@ def acceptance(
     engine: str, target: Target, drafter: DFlash, rows: Sequence[dataset.Row], said: Sequence[Answer]
 ) -> dict[str, Any]:
     """One slice: τ of the engine and of the reference."""
-    records = [Record(gpu.prompt(row), one.tokens, row.slice) for row, one in zip(rows, said, strict=True)]
+    records = [Record(row.prompt, one.tokens, row.slice) for row, one in zip(rows, said, strict=True)]
     return comparison.emit(comparison.agreement(said, measure(drafter, target, records)), BOUNDS[engine])
 
 

@@ -48,10 +48,14 @@ class Row:
         """Tokens that the target wrote."""
         return sum(end - start for start, end in self.answers)
 
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """What the last answer answers; the whole text where there is none."""
+        return tuple(self.tokens[: self.answers[-1][0]] if self.answers else self.tokens)
+
     def digest(self) -> str:
         """Of what is asked: two rows that differ only in the answer to the last turn are duplicates."""
-        prompt = self.tokens[: self.answers[-1][0]] if self.answers else self.tokens
-        return hashlib.sha256(json.dumps(prompt).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self.prompt).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,7 @@ def records(rows: Sequence[Row], *, per_slice: int, seed: int = 0) -> list[Recor
     for name in sorted({row.slice for row in rows}):
         group = [row for row in rows if row.slice == name and row.answers[-1][1] - row.answers[-1][0] > 16]
         Random(seed).shuffle(group)
-        for row in group[:per_slice]:
-            start, end = row.answers[-1]
-            found.append(Record(tuple(row.tokens[:start]), tuple(row.tokens[start:end]), name))
+        found += [Record(row.prompt, tuple(row.tokens[slice(*row.answers[-1])]), name) for row in group[:per_slice]]
     return found
 
 
