@@ -57,11 +57,13 @@ class Outrider:
         return json.loads(self.run(*words, "--json"))
 
     def chat(self, name: str = NAME, *, tokens: int = 16, stream: bool = False) -> httpx.Response:
-        """One chat completion through the gateway."""
+        """One chat completion through the gateway, of exactly ``tokens`` tokens: the engine may not end it sooner."""
         body = {
             "model": name,
             "messages": [{"role": "user", "content": "Count from one to a hundred in words."}],
             "max_tokens": tokens,
+            "ignore_eos": True,
+            "temperature": 0,
             "stream": stream,
         }
         return httpx.post(f"{self.url}/v1/chat/completions", json=body, timeout=120)

@@ -22,6 +22,7 @@ from tests.e2e.outrider_process import MODEL, NAME, Outrider, until
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
 SAY: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Name three colours."}]
+GO_ON: dict[str, Any] = {"ignore_eos": True}  # an answer that has to be of a certain length may not end by itself
 SCHEMA = {
     "type": "object",
     "properties": {"count": {"type": "integer", "minimum": 0, "maximum": 99}},
@@ -88,7 +89,9 @@ def served(tmp_path_factory: pytest.TempPathFactory, weights_cache: Path) -> Ite
 
 
 def test_chat(served: Served) -> None:
-    raw = served.openai.chat.completions.with_raw_response.create(model=NAME, messages=SAY, max_tokens=8)
+    raw = served.openai.chat.completions.with_raw_response.create(
+        model=NAME, messages=SAY, max_tokens=8, extra_body=GO_ON
+    )
     answer = raw.parse()
     assert answer.model == NAME
     assert answer.choices[0].message.content
@@ -100,10 +103,9 @@ def test_chat(served: Served) -> None:
 
 
 def test_chat_streamed_says_what_it_says_whole(served: Served) -> None:
-    whole = served.openai.chat.completions.create(model=NAME, messages=SAY, max_tokens=12, temperature=0)
-    events = list(
-        served.openai.chat.completions.create(model=NAME, messages=SAY, max_tokens=12, temperature=0, stream=True)
-    )
+    asked: dict[str, Any] = {"model": NAME, "messages": SAY, "max_tokens": 12, "temperature": 0, "extra_body": GO_ON}
+    whole = served.openai.chat.completions.create(**asked)
+    events = list(served.openai.chat.completions.create(**asked, stream=True))
     assert "".join(event.choices[0].delta.content or "" for event in events) == whole.choices[0].message.content
     assert events[-1].choices[0].finish_reason == "length"
     assert not any(event.usage for event in events)  # the gateway asked for it; the client did not
@@ -112,7 +114,12 @@ def test_chat_streamed_says_what_it_says_whole(served: Served) -> None:
 def test_usage_of_a_stream_comes_last_where_asked_for(served: Served) -> None:
     events = list(
         served.openai.chat.completions.create(
-            model=NAME, messages=SAY, max_tokens=4, stream=True, stream_options={"include_usage": True}
+            model=NAME,
+            messages=SAY,
+            max_tokens=4,
+            stream=True,
+            stream_options={"include_usage": True},
+            extra_body=GO_ON,
         )
     )
     assert events[-1].usage is not None and events[-1].usage.completion_tokens == 4
@@ -132,6 +139,7 @@ def test_tools_are_taken_and_none_is_called(served: Served) -> None:
         model=NAME,
         messages=SAY,
         max_tokens=4,
+        extra_body=GO_ON,
         tools=[{"type": "function", "function": weather}],
         tool_choice="required",
     )
@@ -170,7 +178,13 @@ def test_logprobs(served: Served) -> None:
 
 
 def test_completions(served: Served) -> None:
-    asked: dict[str, Any] = {"model": NAME, "prompt": "Once upon", "max_tokens": 4, "temperature": 0}
+    asked: dict[str, Any] = {
+        "model": NAME,
+        "prompt": "Once upon",
+        "max_tokens": 4,
+        "temperature": 0,
+        "extra_body": GO_ON,
+    }
     whole = served.openai.completions.create(**asked)
     assert whole.choices[0].text and whole.usage is not None and whole.usage.completion_tokens == 4
     events = served.openai.completions.create(**asked, stream=True)
@@ -190,7 +204,9 @@ def test_embeddings(served: Served) -> None:
 
 
 def test_responses(served: Served) -> None:
-    answer = served.openai.responses.create(model=NAME, input="Say hello.", max_output_tokens=8, temperature=0)
+    answer = served.openai.responses.create(
+        model=NAME, input="Say hello.", max_output_tokens=8, temperature=0, extra_body=GO_ON
+    )
     assert answer.output_text and answer.usage is not None and answer.usage.output_tokens == 8
     assert answer.model == NAME
     assert served.openai.responses.input_tokens.count(model=NAME, input="Say hello.").input_tokens > 0
@@ -199,7 +215,8 @@ def test_responses(served: Served) -> None:
 
 
 def test_responses_streamed(served: Served) -> None:
-    events = list(served.openai.responses.create(model=NAME, input="Say hello.", max_output_tokens=4, stream=True))
+    asked: dict[str, Any] = {"model": NAME, "input": "Say hello.", "max_output_tokens": 4, "extra_body": GO_ON}
+    events = list(served.openai.responses.create(**asked, stream=True))
     assert (events[0].type, events[-1].type) == ("response.created", "response.completed")
     last: Any = events[-1]
     text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
@@ -209,7 +226,7 @@ def test_responses_streamed(served: Served) -> None:
 
 def test_messages(served: Served) -> None:
     raw = served.anthropic.messages.with_raw_response.create(
-        model=NAME, max_tokens=8, messages=[{"role": "user", "content": "Name three colours."}]
+        model=NAME, max_tokens=8, messages=[{"role": "user", "content": "Name three colours."}], extra_body=GO_ON
     )
     answer = raw.parse()
     assert (answer.model, answer.role, answer.stop_reason) == (NAME, "assistant", "max_tokens")
@@ -223,7 +240,7 @@ def test_messages(served: Served) -> None:
 
 def test_messages_streamed(served: Served) -> None:
     with served.anthropic.messages.stream(
-        model=NAME, max_tokens=8, messages=[{"role": "user", "content": "Name three colours."}]
+        model=NAME, max_tokens=8, messages=[{"role": "user", "content": "Name three colours."}], extra_body=GO_ON
     ) as stream:
         text = "".join(stream.text_stream)
         final = stream.get_final_message()
@@ -245,9 +262,9 @@ def test_a_stream_given_up_frees_the_engines_slot(served: Served, vendor: str) -
     until(lambda: served.processing() == 0)
     asked: dict[str, Any] = {"model": NAME, "messages": SAY, "max_tokens": 3500, "stream": True}
     if vendor == "openai":
-        stream: Any = served.openai.chat.completions.create(**asked, extra_body={"ignore_eos": True})
+        stream: Any = served.openai.chat.completions.create(**asked, extra_body=GO_ON)
     else:
-        stream = served.anthropic.messages.create(**asked, extra_body={"ignore_eos": True})
+        stream = served.anthropic.messages.create(**asked, extra_body=GO_ON)
     next(iter(stream))
     assert served.in_flight() == 1
     until(lambda: served.processing() == 1, seconds=5)

@@ -33,6 +33,7 @@ def test_the_controller_dies_during_a_stream(outrider: Outrider) -> None:
         "model": NAME,
         "messages": [{"role": "user", "content": "Count from one to a hundred in words."}],
         "max_tokens": 200,
+        "ignore_eos": True,
         "stream": True,
     }
     lines: list[str] = []

@@ -87,6 +87,7 @@ def test_streams_a_chat_with_usage(running: Running) -> None:
                 model="hello",
                 messages=[{"role": "user", "content": "Count to five."}],
                 max_tokens=12,
+                temperature=0,
                 stream=True,
                 stream_options={"include_usage": True},
             )

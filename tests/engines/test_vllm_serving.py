@@ -88,6 +88,7 @@ def test_a_stream_with_the_official_client(running: Running) -> None:
                 model="hello",
                 messages=[{"role": "user", "content": "Count to five."}],
                 max_tokens=12,
+                temperature=0,
                 stream=True,
                 stream_options={"include_usage": True},
             )
