@@ -22,9 +22,17 @@ def labels(
     cores: int = 4,
     concurrency: int = 1,
     methods: tuple[str, ...] | None = None,
+    trained: dict[str, int] | None = None,
 ) -> list[str]:
     found = candidates(
-        stage, present(plan), plan=plan, recipe=recipe, cores=cores, concurrency=concurrency, methods=methods
+        stage,
+        present(plan),
+        plan=plan,
+        recipe=recipe,
+        cores=cores,
+        concurrency=concurrency,
+        methods=methods,
+        trained=trained,
     )
     return [setting.label for setting in found]
 
@@ -77,6 +85,23 @@ def test_a_drafter_of_the_recipe_is_tried_in_every_block() -> None:
     assert labels("speculation", work.plan, recipe, methods=("off", "dflash")) == [
         "speculation off",
         *(f"speculation dflash block {block}" for block in (2, 4, 8, 16)),
+    ]
+
+
+def test_a_plan_that_drafts_less_than_the_drafter_was_trained_for_tries_its_whole_block() -> None:
+    """The plan, or an earlier tuning's recipe, may name a shorter block; the drafter's files know the longest."""
+    work = job(engine="vllm", recipe="smollm2-135m-instruct/vllm-cpu")
+    drafter = str(work.plan.speculation.drafter)
+    short = work.plan.speculation.model_copy(update={"tokens": 1})
+    made = work.plan.model_copy(update={"speculation": short})
+    assert labels("speculation", made, work.recipe, methods=("dflash",)) == [
+        f"speculation dflash block {block}" for block in (2, 4, 8)
+    ]
+    first = work.recipe.drafters[0].model_copy(update={"method": "dflash", "drafter": drafter, "tokens": 1})
+    tuned = work.recipe.model_copy(update={"drafters": (first, *work.recipe.drafters)})
+    off = job(engine="vllm", recipe="smollm2-135m-instruct/vllm-cpu", drafter="off").plan
+    assert labels("speculation", off, tuned, methods=("dflash",), trained={drafter: 15})[1:] == [
+        f"speculation dflash block {block}" for block in (2, 4, 8, 16)
     ]
 
 

@@ -26,7 +26,8 @@ from outrider.errors import InvalidInput, RecipeNotFound, UsageError
 if TYPE_CHECKING:
     from outrider.recipes.schema import Recipe
     from outrider.spec.inventory import Inventory
-    from outrider.tuning.tuner import Job, Tuning
+    from outrider.tuning.subject import Asked
+    from outrider.tuning.tuner import Tuning
 
 _WORKLOAD = "A profile (chat, realtime, agentic), a trace (*.jsonl) or a workload file (*.yaml) that mixes kinds."
 _VARY = "What to vary: threads, speculation, batch_size, slots; again for several. Default: all of it."
@@ -59,54 +60,68 @@ def tune(
     Tries threads, speculation and its block length, batch size and slots, each as a real replica under an open loop
     at the workload's concurrency. Writes a recipe, a report and a plot; the endpoint changes only with --promote.
     """
-    seconds = _seconds(budget)
-    chosen_seed = secrets.randbelow(2**31) if seed is None else seed
+    from outrider.tuning.subject import Asked
+
+    chosen = secrets.randbelow(2**31) if seed is None else seed
+    asked = Asked(workload, _seconds(budget), chosen, concurrency, vary or (), method or ())
     directory = _directory(output)
     with Client() as client:
         if not client.local:
             raise UsageError("An endpoint is tuned on the machine that it runs on", remedy="Run this command there.")
         view, revision = client.endpoint(name), client.revision(name)
-    from outrider.placement.discover import discover
-    from outrider.recipes.library import load_catalog
-    from outrider.spec.home import Home
-    from outrider.tuning.subject import job
+    tuning, machine = _measured(view, revision, asked, quiet=as_json)
+    made = _write(tuning, machine, directory, _command(name, asked, budget))
+    _conclude(tuning, made, view, promote=promote, yes=yes, as_json=as_json)
 
-    home = Home.from_environment()
-    machine = discover(home)
-    work = job(view, revision, inventory=machine, catalog=load_catalog(), workload=workload, concurrency=concurrency,
-               budget=seconds, seed=chosen_seed, stages=vary or (), methods=method)  # fmt: skip
-    tuning = _measured(work, home, busy=bool(view["replicas"]), quiet=as_json)
-    command = _command(name, workload, budget, concurrency, vary, method, chosen_seed)
-    data, files, recipe = _write(tuning, machine, directory, command)
+
+def _conclude(
+    tuning: Tuning,
+    made: tuple[dict[str, Any], dict[str, str], Recipe | None],
+    view: dict[str, Any],
+    *,
+    promote: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Show what came out, before anybody is asked whether to promote it, and promote it."""
+    from outrider.cli.tuning import show_result
+
+    data, files, recipe = made
+    if not as_json:
+        show_result(data, files)
     promoted = _promote(tuning, recipe, view, yes=yes, as_json=as_json) if promote else None
     if as_json:
         told = {key: value for key, value in data.items() if key not in ("trials", "stages")}
         show_json({**told, "files": files, "promoted": promoted})
-        return
-    from outrider.cli.tuning import show_result
-
-    show_result(data, files)
-    if promoted is not None:
-        say(f"{name} serves revision {promoted}", "green")
+    elif promoted is not None:
+        say(f"{view['name']} serves revision {promoted}", "green")
     elif promote:
         say("nothing was promoted")
     elif tuning.improved and recipe is not None:
         say(f"to use it, write into the endpoint's spec:  recipe: {recipe.id}")
 
 
-def _measured(work: Job, home: Any, *, busy: bool, quiet: bool) -> Tuning:
+def _measured(view: dict[str, Any], revision: dict[str, Any], asked: Asked, *, quiet: bool) -> tuple[Tuning, Inventory]:
+    """What came out, and the machine that it was measured on."""
     from outrider.cli.tuning import show_job, shown
+    from outrider.placement.discover import discover
+    from outrider.recipes.library import load_catalog
+    from outrider.spec.home import Home
     from outrider.tuning.replica import ReplicaBench, workplace
+    from outrider.tuning.subject import job
     from outrider.tuning.tuner import Tuner
 
+    home = Home.from_environment()
+    machine = discover(home)
+    work = job(view, revision, asked, inventory=machine, catalog=load_catalog())
     if not quiet:
         show_job(work)
-        if busy:
+        if view["replicas"]:
             say(f"replicas of {work.plan.endpoint} run beside the trials; for undisturbed figures first:"
                 f" outrider endpoint stop {work.plan.endpoint}", "yellow")  # fmt: skip
     with _terminated_as_interrupted(), workplace(home) as own, shown(work.budget, quiet=quiet) as display:
         bench = ReplicaBench(work.plan, own, seed=work.seed, tell=display.doing)
-        return Tuner(work, bench, display, clock=time.monotonic).run()
+        return Tuner(work, bench, display, clock=time.monotonic).run(), machine
 
 
 @contextmanager
@@ -228,19 +243,11 @@ def _directory(output: Path | None) -> Path:
     return directory
 
 
-def _command(
-    name: str,
-    workload: str,
-    budget: str,
-    concurrency: int | None,
-    vary: list[Any] | None,
-    method: list[str] | None,
-    seed: int,
-) -> str:
+def _command(name: str, asked: Asked, budget: str) -> str:
     """What to type to measure again."""
-    words = ["outrider", "endpoint", "tune", name, "--workload", workload, "--budget", budget, "--seed", str(seed)]
-    words += ["--concurrency", str(concurrency)] if concurrency else []
-    for option, values in (("--vary", vary), ("--method", method)):
-        for value in values or ():
-            words += [option, str(value)]
+    words = ["outrider", "endpoint", "tune", name, "--workload", asked.workload, "--budget", budget]
+    words += ["--seed", str(asked.seed)]
+    words += ["--concurrency", str(asked.concurrency)] if asked.concurrency else []
+    words += [word for stage in asked.stages for word in ("--vary", stage)]
+    words += [word for method in asked.methods for word in ("--method", method)]
     return shlex.join(words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -106,6 +106,7 @@ def candidates(
     cores: int,
     concurrency: int,
     methods: Sequence[str] | None = None,
+    trained: Mapping[str, int] | None = None,
 ) -> list[Setting]:
     """What a stage tries, ``base`` first; ``base`` alone where there is nothing to vary.
 
@@ -114,13 +115,15 @@ def candidates(
         cores: that this process may use.
         concurrency: requests in flight of the workload.
         methods: of speculation; None: all that the engine and the model have.
+        trained: drafter → tokens that it was trained to draft, as its files say. Of the others: the most that the plan
+            or the recipe names.
 
     Raises:
         NoDrafter: a method of ``methods`` needs a drafter that no recipe of the model names.
         InvalidInput: a method that there is not, or that the engine does not have.
     """
     if stage == "speculation":
-        found = _drafting(base, plan, recipe, methods)
+        found = _drafting(base, plan, recipe, methods, trained or {})
     elif stage == "threads":
         found = [base.with_flag("threads", count) for count in _threads(recipe, cores)]
     elif stage == "batch_size":
@@ -151,13 +154,16 @@ def _threads(recipe: Recipe, cores: int) -> list[int]:
     return sorted({*(1 << power for power in range(cores.bit_length()) if 1 << power <= cores), cores})
 
 
-def _drafting(base: Setting, plan: Plan, recipe: Recipe, methods: Sequence[str] | None) -> list[Setting]:
+def _drafting(
+    base: Setting, plan: Plan, recipe: Recipe, methods: Sequence[str] | None, trained: Mapping[str, int]
+) -> list[Setting]:
     wanted = _METHODS if methods is None else [name for name in methods if name != "off"]
     found = [] if methods is not None and "off" not in methods else [_without(base, plan)]
     for method in wanted:
         option = _option(method, plan, recipe)
         if option is not None and _loads(plan.engine, option):
-            found += [_drafted(base, plan, option, tokens) for tokens in blocks(method, option.tokens)]
+            most = trained.get(option.drafter or "") or _longest(option, recipe)
+            found += [_drafted(base, plan, option, tokens) for tokens in blocks(method, most)]
         elif methods is not None:
             raise _refusal(method, plan, recipe, option)
     return found
@@ -189,7 +195,7 @@ def blocks(method: str, trained: int | None) -> list[int]:
     A block holds the bonus token, too, so that a block of 8 drafts 7. n-gram drafts count as blocks themselves.
 
     Args:
-        trained: tokens that the drafter drafts, as its recipe says. None: not known, so up to a block of 8.
+        trained: tokens that the drafter was trained to draft. None: not known, so up to a block of 8.
     """
     if method == "ngram":
         return [1 << power for power in range(1, _LONGEST_LOOKUP.bit_length()) if 1 << power <= _LONGEST_LOOKUP]
@@ -211,6 +217,12 @@ def _option(method: str, plan: Plan, recipe: Recipe) -> DrafterOption | None:
     if listed is None or (method in WITH_DRAFTER and listed.drafter is None):
         return None
     return listed
+
+
+def _longest(option: DrafterOption, recipe: Recipe) -> int | None:
+    """The most tokens that the plan or the recipe drafts with it: either may name fewer than it was trained for."""
+    alike = [one for one in recipe.drafters if (one.method, one.drafter) == (option.method, option.drafter)]
+    return max((one.tokens for one in (option, *alike) if one.tokens is not None), default=None)
 
 
 def _drafted(base: Setting, plan: Plan, option: DrafterOption, tokens: int) -> Setting:

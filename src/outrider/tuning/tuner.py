@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -51,6 +51,7 @@ class Job:
         context: tokens that a request may hold; None: not known.
         stages: what is varied.
         methods: of speculation; None: all there are.
+        trained: drafter → tokens that it was trained to draft, of those whose files are here.
     """
 
     plan: Plan
@@ -63,6 +64,7 @@ class Job:
     context: int | None
     stages: tuple[Stage, ...]
     methods: tuple[str, ...] | None = None
+    trained: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -170,6 +172,7 @@ class Tuner:
             cores=job.cores,
             concurrency=self._found.traffic.concurrency,
             methods=job.methods,
+            trained=job.trained,
         )
 
     def _first_look(self) -> None:
