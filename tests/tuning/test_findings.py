@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -74,13 +75,32 @@ def test_the_recipe_holds_what_was_measured_and_is_lint_clean(tuning: Tuning) ->
     assert [point.concurrency for point in recipe.capacity_curve] == [1, 2, 4]
     assert all(point.acceptance_length == 2.0 and point.itl_p50 == 0.007 for point in recipe.capacity_curve)
     tried = [one for one in recipe.drafters if one.method == "ngram"]
-    assert [(one.tokens, one.max_useful_concurrency) for one in tried] == [(2, 4), (4, 4), (8, None)]
-    assert tried[1].break_even[-1].acceptance_length == pytest.approx(1.4)
+    assert [(one.tokens, one.max_useful_concurrency) for one in tried] == [(4, 4), (2, 4), (8, None)]
+    assert tried[0].break_even[-1].acceptance_length == pytest.approx(1.4)
     who = recipe.provenance
     assert (who.status, who.when, who.machine, who.command) == ("measured", TODAY, HOW.machine, HOW.command)
     text = written(recipe, today=TODAY)
     assert lint([RecipeFile("mine.yaml", text, 0)], today=TODAY) == []
     assert Recipe.model_validate(yaml.safe_load(text)) == recipe
+
+
+def test_a_later_tuning_takes_the_place_of_an_earlier_ones_drafters(tuning: Tuning) -> None:
+    first = recipe_of(tuning, HOW)
+    assert first is not None
+    again = recipe_of(replace(tuning, job=replace(tuning.job, recipe=first)), HOW, version=2)
+    assert again is not None and again.drafters == first.drafters
+    assert len(first.drafters) == 3 + len(tuning.job.recipe.drafters)
+
+
+def test_a_measured_drafter_keeps_what_it_was_trained_on() -> None:
+    """Its modes and languages are what warnings rest upon when somebody names it."""
+    bench = FakeBench(FakeClock(), lambda setting, at: 0.01, tau=lambda setting: 1.5 if drafted(setting) else None)
+    work = job(engine="vllm", recipe="smollm2-135m-instruct/vllm-cpu", stages=("speculation",), methods=("dflash",))
+    made = recipe_of(Tuner(work, bench, Quiet(), clock=bench.clock).run(), HOW)
+    assert made is not None
+    listed = [one for one in made.drafters if one.method == "dflash"]
+    assert {one.tokens for one in listed} == {1, 3, 7}
+    assert {one.trained_on.modes for one in listed} == {("non-thinking",)}
 
 
 def test_the_winner_gives_the_measurement_as_its_reason(tuning: Tuning) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -20,15 +21,19 @@ from outrider.recipes.schema import (
     ReasonedFlag,
     Recipe,
     Speculation,
+    Training,
     WeightsSource,
 )
-from outrider.tuning.findings import curve_of, curves
-from outrider.tuning.settings import changed_plan
+from outrider.tuning.findings import Point, curve_of, curves
+from outrider.tuning.settings import Setting, changed_plan
 from outrider.tuning.trial import pooled
 from outrider.tuning.tuner import Tuning
 
 _FRESH = timedelta(days=182)
 """After half a year an engine's next version deserves another measurement."""
+
+_MEASURED = "measured by outrider endpoint tune on "
+"""Beginning of a drafter's source, by which a later tuning knows what an earlier one left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ def recipe_of(tuning: Tuning, how: Circumstances, *, version: int = 1) -> Recipe
             "weights": _weights(made, base),
             "flags": {flag.name: ReasonedFlag(value=flag.value, reason=flag.reason) for flag in made.flags},
             "speculation": _speculation(tuning, made),
-            "drafters": (*_drafters(tuning, how), *base.drafters),
+            "drafters": _drafters(tuning, how),
             "engine": base.engine.model_copy(update={"environment": made.environment}),
             "workload": _envelope(tuning, points[-1].concurrency),
             "limits": base.limits.model_copy(update={"max_concurrency": most}),
@@ -152,32 +157,48 @@ def _speculation(tuning: Tuning, made: Plan) -> Speculation:
     return chosen.model_copy(update={"max_useful_concurrency": max(paying)})
 
 
-def _drafters(tuning: Tuning, how: Circumstances) -> list[DrafterOption]:
-    """Each way to draft that was measured over concurrency, whether it won or not."""
+def _drafters(tuning: Tuning, how: Circumstances) -> tuple[DrafterOption, ...]:
+    """Each way to draft that was measured over concurrency, whether it won or not, and what else the base lists.
+
+    The fastest at the workload's concurrency comes first: who names a drafter gets the first of its entries. What an
+    earlier tuning measured of the same ways gives place.
+    """
     points = [point for point in curves(tuning) if point.kind is None and point.setting.speculation.method != "off"]
-    found = []
-    for setting in dict.fromkeys(point.setting for point in points):
-        mine = [point for point in points if point.setting == setting]
-        chosen = setting.speculation
-        paying = [point.concurrency for point in mine if point.pays]
-        found.append(
-            DrafterOption(
-                method=chosen.method,
-                drafter=chosen.drafter,
-                quantization=chosen.quantization,
-                tokens=chosen.tokens,
-                max_useful_concurrency=max(paying) if paying else None,
-                acceptance_length=round(mine[-1].acceptance_length, 3),
-                break_even=tuple(
-                    BreakEven(concurrency=point.concurrency, acceptance_length=round(max(1.0, point.break_even), 3))
-                    for point in mine
-                    if point.break_even is not None
-                ),
-                source=f"measured by outrider endpoint tune on {how.today.isoformat()}",
-                note="" if paying else "it paid at none of the concurrencies measured",
-            )
-        )
-    return found
+    ways: dict[Setting, list[Point]] = {}
+    for point in points:
+        ways.setdefault(point.setting, []).append(point)
+    base = tuning.job.recipe.drafters
+    found = [_drafter(mine, base, how) for mine in sorted(ways.values(), key=lambda mine: mine[-1].itl)]
+    known = {_way(option) for option in found}
+    kept = [one for one in base if _way(one) not in known or not one.source.startswith(_MEASURED)]
+    return (*found, *kept)
+
+
+def _drafter(mine: Sequence[Point], base: Sequence[DrafterOption], how: Circumstances) -> DrafterOption:
+    """A way to draft as it was measured; what its drafter was trained on is as the base has it."""
+    chosen = mine[0].setting.speculation
+    paying = [point.concurrency for point in mine if point.pays]
+    listed = next((one for one in base if (one.method, one.drafter) == (chosen.method, chosen.drafter)), None)
+    return DrafterOption(
+        method=chosen.method,
+        drafter=chosen.drafter,
+        quantization=chosen.quantization,
+        tokens=chosen.tokens,
+        trained_on=listed.trained_on if listed is not None else Training(),
+        max_useful_concurrency=max(paying) if paying else None,
+        acceptance_length=round(mine[-1].acceptance_length, 3),
+        break_even=tuple(
+            BreakEven(concurrency=point.concurrency, acceptance_length=round(max(1.0, point.break_even), 3))
+            for point in mine
+            if point.break_even is not None
+        ),
+        source=f"{_MEASURED}{how.today.isoformat()}",
+        note="" if paying else "it paid at none of the concurrencies measured",
+    )
+
+
+def _way(option: DrafterOption) -> tuple[object, ...]:
+    return option.method, option.drafter, option.quantization, option.tokens
 
 
 def _envelope(tuning: Tuning, concurrency: int) -> Envelope:
