@@ -16,6 +16,7 @@ from outrider.tuning import findings, plot, report
 from outrider.tuning.recipe import Circumstances, recipe_of, winner, written
 from outrider.tuning.settings import Setting
 from outrider.tuning.subject import tuned_spec
+from outrider.tuning.trial import Loaded, Sample, pooled
 from outrider.tuning.tuner import Tuner, Tuning
 from tests.tuning.world import FakeBench, FakeClock, Quiet, job
 
@@ -55,6 +56,18 @@ def test_break_even_is_the_step_over_plain_decodings(tuning: Tuning) -> None:
         assert point.step == pytest.approx(step)
         assert point.break_even == pytest.approx(step / STEP[0])
         assert point.pays is (None if tokens == 0 else TAU[tokens] > step / STEP[0])
+
+
+def test_the_acceptance_length_of_several_loads_is_over_their_steps() -> None:
+    """Ninety tokens in thirty steps, and ten in ten: a hundred in forty."""
+
+    def load(tokens: int, tau: float | None) -> Loaded:
+        return Loaded("chat", 1, None, 1.0, (Sample(0, 0.1, 0.01, 1.0, tokens),), tau, tokens, tokens)
+
+    figures = pooled([load(90, 3.0), load(10, 1.0), load(500, None)])
+    assert figures is not None and figures["acceptance_length"] == pytest.approx(2.5)
+    nothing = pooled([load(500, None)])
+    assert nothing is not None and nothing["acceptance_length"] is None
 
 
 def test_slices_keep_the_kinds_of_traffic_apart(tuning: Tuning) -> None:

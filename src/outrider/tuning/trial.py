@@ -139,7 +139,7 @@ def describe(setting: Setting) -> dict[str, Any]:
 
 
 def pooled(loads: Sequence[Loaded]) -> dict[str, Any] | None:
-    """Loads of one kind together: medians and 95th percentiles, rates, τ by steps' weight; None without a sample.
+    """Loads together: medians and 95th percentiles of their requests, τ over all their steps; None without a sample.
 
     Rates are the median load's.
     """
@@ -147,12 +147,11 @@ def pooled(loads: Sequence[Loaded]) -> dict[str, Any] | None:
     if not samples:
         return None
     itl = sorted(sample.itl for sample in samples if sample.itl is not None)
-    known = [load.acceptance_length for load in loads if load.acceptance_length is not None]
     found: dict[str, Any] = {
         "requests": len(samples),
         "cost_p50": statistics.median(sample.cost for sample in samples),
         "in_flight": statistics.fmean(load.in_flight for load in loads),
-        "acceptance_length": statistics.fmean(known) if known else None,
+        "acceptance_length": _acceptance_length(loads),
         "output_tps": statistics.median(load.output_tps for load in loads),
         "total_tps": statistics.median(load.total_tps for load in loads),
     }
@@ -160,6 +159,17 @@ def pooled(loads: Sequence[Loaded]) -> dict[str, Any] | None:
         found[f"{name}_p50"] = quantile(values, 0.5) if values else None
         found[f"{name}_p95"] = quantile(values, 0.95) if values else None
     return found
+
+
+def _acceptance_length(loads: Sequence[Loaded]) -> float | None:
+    """τ of loads together: a load of many steps counts more than one of few. None: nothing drafted."""
+    tokens = steps = 0.0
+    for load in loads:
+        if load.acceptance_length is not None:
+            committed = sum(sample.tokens for sample in load.samples)
+            tokens += committed
+            steps += committed / load.acceptance_length
+    return tokens / steps if steps else None
 
 
 def _told(load: Loaded) -> Mapping[str, Any]:
