@@ -96,6 +96,12 @@ def test_a_gain_of_a_hundredth_is_none_however_sure() -> None:
     assert not found.better
 
 
+def test_a_single_turn_says_nothing_since_nobody_knows_its_noise() -> None:
+    found = verdict(turns(1.0), turns(0.5), rng())
+    assert found.ratio is not None and found.ratio.value == pytest.approx(0.5)
+    assert not found.better and not verdict(turns(1.0), turns(2.0), rng()).worse
+
+
 def test_few_requests_say_nothing() -> None:
     found = verdict([{"a": 1.0, "b": 1.0}], [{"a": 0.1, "b": 0.1}], rng())
     assert found.ratio is None and not found.better

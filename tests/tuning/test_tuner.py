@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from outrider.errors import BudgetTooSmall, InvalidInput, NoDrafter, ReplicaFail
 from outrider.loadgen.load import Load
 from outrider.spec.objective import Objective
 from outrider.tuning.settings import Setting
-from outrider.tuning.trial import Loaded
+from outrider.tuning.trial import Loaded, Outcome
 from outrider.tuning.tuner import CONFIRMATION, CURVE, Job, Tuner, Tuning
 from tests.tuning.world import FakeBench, FakeClock, Quiet, job
 
@@ -110,6 +111,37 @@ def test_stages_add_up_and_their_sum_is_confirmed() -> None:
     assert found.verdict is not None and found.verdict.stage == CONFIRMATION
     assert found.verdict.verdict.ratio is not None
     assert found.verdict.verdict.ratio.value == pytest.approx(0.25, rel=0.01)
+
+
+def test_the_best_of_several_is_held_alone_against_the_present_configuration() -> None:
+    """The first round fits into the budget, and the last, which would leave one challenger, does not."""
+    found = tuned(job(stages=("speculation",), concurrency=1, budget=740.0), _bench_at(1))
+    assert [(one.stage, one.won) for one in found.comparisons] == [("speculation", True), (CONFIRMATION, True)]
+    assert found.best.drafting == "ngram 8"
+    assert {trial.setting for trial in found.trials if trial.stage == CONFIRMATION} == {found.present, found.best}
+
+
+def test_the_best_of_several_that_cannot_be_confirmed_is_not_called_better() -> None:
+    """The machine stands still for five minutes at the end of the first round."""
+
+    class Halted(FakeBench):
+        def run(self, setting: Setting, loads: Sequence[Load], limit: float) -> Outcome:
+            found = super().run(setting, loads, limit)
+            self.clock.now += 300.0 if len(self.asked) == 9 else 0.0
+            return found
+
+    bench = Halted(FakeClock(), lambda setting, at: ngrams_pay(setting, 1))
+    found = tuned(job(stages=("speculation",), concurrency=1, budget=740.0), bench)
+    assert [(one.stage, one.won) for one in found.comparisons] == [("speculation", True)]
+    assert not found.improved
+    assert not [trial for trial in found.trials if trial.stage == CONFIRMATION], "half a confirmation says nothing"
+    assert any("one of several that may be better by chance" in line for line in found.unfinished)
+
+
+def test_a_search_that_ends_with_one_challenger_needs_no_confirmation() -> None:
+    found = tuned(job(stages=("speculation",), concurrency=1, budget=7200.0), _bench_at(1))
+    assert found.best.drafting == "ngram 8" and not found.unfinished
+    assert [one.stage for one in found.comparisons] == ["speculation"]
 
 
 def test_a_setting_whose_replica_does_not_start_loses_with_its_reason() -> None:

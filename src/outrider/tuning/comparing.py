@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from outrider.recipes import capacity
 from outrider.recipes.schema import CapacityPoint
 from outrider.spec.objective import Objective
-from outrider.tuning.search import Verdict, verdict
+from outrider.tuning.search import Verdict, ratio, verdict
 from outrider.tuning.settings import Setting
 from outrider.tuning.trial import Trial, pooled
 
@@ -75,14 +75,16 @@ def compare(
 ) -> Comparison | None:
     """The best of ``among`` against the one that stood, over all trials of a stage; None: nothing to compare.
 
-    A setting's n-th trial is compared with the other's n-th: they were made in the same turn of the same rung.
+    A setting's n-th trial is compared with the other's n-th: they were made in the same turn of the same rung. The best
+    is found so, too: where a rung was not finished, not all of them were given the same requests.
     """
-    ranked = costs(trials, stands=stands, objective=objective)
-    others = {setting: cost for setting, cost in ranked.items() if setting != stands and setting in among}
-    if stands not in ranked or not others:
+    kept = costs(trials, stands=stands, objective=objective)
+    others = [setting for setting in kept if setting != stands and setting in among]
+    if stands not in kept or not others:
         return None
-    best = min(others, key=lambda setting: others[setting])
-    ours, theirs = _turns(trials, stands), _turns(trials, best)
+    ours = _turns(trials, stands)
+    best = min(others, key=lambda setting: ratio(_keyed(ours), _keyed(_turns(trials, setting))))
+    theirs = _turns(trials, best)
     kinds = dict.fromkeys(key[0] for turn in ours for key in turn)
     return Comparison(
         stage,

@@ -21,7 +21,7 @@ S = TypeVar("S", bound=Hashable)
 TURNS = 2
 """Of each setting in a rung: the least that shows how far a setting differs from itself."""
 LEAST_PAIRS = 6
-"""Requests of a comparison below which nothing is called better: fewer could all agree by chance in 1 of 32 cases."""
+"""Requests of a comparison below which nothing is called better: 6 agree by chance in 1 of 32 cases, 5 in 1 of 16."""
 
 LEAST_GAIN = 0.03
 """Of the time a token: a smaller one is not worth a new revision, and few requests cannot show it."""
@@ -59,7 +59,7 @@ class Verdict:
         ratio: its cost ÷ the other's, with a 95 % interval; None: too few requests to say.
         noise: how far the ratio of one turn is from another's.
         better, worse: the interval is all on one side of 1, and the ratio farther from it than the noise and than
-            :data:`LEAST_GAIN`.
+            :data:`LEAST_GAIN`. Neither after a single turn, whose noise nobody knows.
     """
 
     ratio: Estimate | None
@@ -113,11 +113,8 @@ def verdict(
     Args:
         stands, other: request → cost, one mapping a turn.
     """
-    turns = [
-        [(mine[key], turn[key]) for key in sorted(mine.keys() & turn.keys(), key=repr)]
-        for mine, turn in zip(stands, other, strict=False)
-    ]
-    ratios = [_ratio(turn) for turn in turns if turn]
+    turns = _paired(stands, other)
+    ratios = [_ratio(turn) for turn in turns]
     pairs = [pair for turn in turns for pair in turn]
     noise = max(ratios) - min(ratios) if ratios else 0.0
     if len(pairs) < LEAST_PAIRS:
@@ -126,10 +123,31 @@ def verdict(
     tail = (1 - CONFIDENCE) / 2
     low, high = quantile(drawn, tail), quantile(drawn, 1 - tail)
     value = _ratio(pairs)
-    least = max(noise, LEAST_GAIN)
+    least = max(noise, LEAST_GAIN) if len(turns) >= TURNS else math.inf
     better = high < 1 and value < 1 - least
     worse = low > 1 and value > 1 + least
     return Verdict(Estimate(value, low, high), noise, better, worse)
+
+
+def ratio(stands: Sequence[Mapping[Hashable, float]], other: Sequence[Mapping[Hashable, float]]) -> float:
+    """The cost of one setting ÷ another's over the requests that both were given; infinite where there are none.
+
+    Args:
+        stands, other: as for :func:`verdict`.
+    """
+    pairs = [pair for turn in _paired(stands, other) for pair in turn]
+    return _ratio(pairs) if pairs else math.inf
+
+
+def _paired(
+    stands: Sequence[Mapping[Hashable, float]], other: Sequence[Mapping[Hashable, float]]
+) -> list[list[tuple[float, float]]]:
+    """What the same requests cost under each, turn by turn; turns without any are left out."""
+    turns = [
+        [(mine[key], turn[key]) for key in sorted(mine.keys() & turn.keys(), key=repr)]
+        for mine, turn in zip(stands, other, strict=False)
+    ]
+    return [turn for turn in turns if turn]
 
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float:

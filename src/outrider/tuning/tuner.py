@@ -139,6 +139,8 @@ class Tuner:
         self._prompts = Prompts(job.seed, job.context)
         self._overhead = 0.0
         self._pace: dict[str, float] = {}
+        self._proven: Setting | None = None
+        """What was best before a stage picked one of several without its last round; None: no stage did."""
 
     def run(self) -> Tuning:
         """Search until the budget is spent or nothing is left to try.
@@ -156,7 +158,7 @@ class Tuner:
             stage = left.pop(0)
             self._search(stage, self._candidates(stage), self._deadline(stage, [*left, CONFIRMATION]))
         won = {one.stage for one in found.comparisons if one.won}
-        if len(won) > 1:
+        if len(won) > 1 or self._proven is not None:
             self._confirm()
         self._curves(self._candidates("speculation") if "speculation" in self._job.stages else [])
         found.seconds = self._clock() - self._began
@@ -228,7 +230,11 @@ class Tuner:
                 break
             costs = comparing.costs(made, stands=settings[0], objective=self._job.objective)
             rung = search.next_rung(rung, {one: cost for one, cost in costs.items() if one not in lost})
-        self._decide(stage, settings[0], done, self._paying(stage, stay, done, among))
+        among = self._paying(stage, stay, done, among)
+        self._decide(stage, settings[0], done, among)
+        picked = rung is not None and len(settings) > len(stay) + 1 and len(among) > len(stay)
+        if picked and self._found.best != settings[0] and self._proven is None:
+            self._proven = settings[0]
 
     def _short(self, rung: Rung[Setting], deadline: float) -> str:
         """Why a whole rung does not fit; empty: it does."""
@@ -299,16 +305,26 @@ class Tuner:
             self._progress.best(found.other, found)
 
     def _confirm(self) -> None:
-        """Where several stages won, the sum of what they found against the present configuration."""
+        """Where several stages won, the sum of what they found against the present configuration.
+
+        And where one picked the best of several by what these had shown: the best of ten is better by chance far more
+        often than one of one is, so it has to be so once more, with nothing left to pick.
+        """
         found = self._found
-        rung = Rung(0, (found.present, found.best), 2 * self._requests())
-        made, whole = self._rung(CONFIRMATION, rung, set(), self._end - self._least_curve())
+        end = self._end - self._least_curve()
+        rungs = [Rung(0, (found.present, found.best), times * self._requests()) for times in (2, 1)]
+        fits = [rung for rung in rungs if not self._short(rung, end)]
+        made, whole = self._rung(CONFIRMATION, fits[0], set(), end) if fits else ([], False)
         if not whole:
-            found.unfinished.append("confirmation: the present configuration and the best were not compared directly")
+            found.unfinished.append(f"confirmation: {found.best.label} was not held against the present configuration")
+            if self._proven is not None:
+                found.unfinished[-1] += ", and is one of several that may be better by chance"
+                found.best = self._proven
+                self._progress.best(found.best, None)
             return
         winner = found.best
         found.best = found.present
-        self._decide(CONFIRMATION, found.present, made, rung.settings)
+        self._decide(CONFIRMATION, found.present, made, (found.present, winner))
         if found.best != winner:
             self._progress.best(found.best, None)
 
