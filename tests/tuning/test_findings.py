@@ -17,7 +17,7 @@ from outrider.tuning.recipe import Circumstances, recipe_of, winner, written
 from outrider.tuning.settings import Setting
 from outrider.tuning.subject import tuned_spec
 from outrider.tuning.trial import Loaded, Sample, pooled
-from outrider.tuning.tuner import Tuner, Tuning
+from outrider.tuning.tuner import CURVE, Tuner, Tuning
 from tests.tuning.world import FakeBench, FakeClock, Quiet, job
 
 TODAY = date(2026, 11, 30)
@@ -141,6 +141,24 @@ def test_the_report_says_what_won_and_what_each_kind_gains(tuning: Tuning) -> No
 def test_the_plot_is_drawn(tuning: Tuning, tmp_path: Path) -> None:
     plot.plot(findings.as_dict(tuning), tmp_path / "mine.png", title="mine")
     assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_way_to_draft_looks_different_and_the_break_even_is_in_the_legend(tuning: Tuning) -> None:
+    ways = ["off", *(f"{method} block {size}" for method in ("dflash", "eagle3", "mtp") for size in (2, 4, 16))]
+    point = next(point for point in findings.as_dict(tuning)["curves"] if point["drafting"] == "ngram 4")
+    figure = plot.drawn({"curves": [{**point, "drafting": way} for way in ways]}, title="mine")
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["plain", *ways[1:], "break-even"]
+    looks = {(line.get_color(), line.get_marker()) for line in figure.axes[0].lines}
+    assert len(looks) == len(ways)
+
+
+def test_blocks_come_by_their_length_not_by_their_letters(tuning: Tuning) -> None:
+    trial = next(trial for trial in tuning.trials if trial.stage == CURVE and trial.setting.drafting == "ngram 4")
+    made = [replace(trial, setting=replace(trial.setting, speculation=trial.setting.speculation.model_copy(
+        update={"tokens": tokens}))) for tokens in (16, 2)]  # fmt: skip
+    found = findings.curves(replace(tuning, trials=made))
+    assert [*dict.fromkeys(point.setting.drafting for point in found)] == ["ngram 2", "ngram 16"]
 
 
 def test_nothing_better_is_said_so() -> None:

@@ -53,7 +53,7 @@ def curves(tuning: Tuning) -> list[Point]:
     names: list[str | None] = [None]
     if len(tuning.traffic.kinds) > 1:
         names += [kind.name for kind in tuning.traffic.kinds]
-    settings = sorted({trial.setting for trial in trials}, key=lambda one: (not one.plain, one.label))
+    settings = sorted({trial.setting for trial in trials}, key=_rank)
     found: list[Point] = []
     for name in names:
         plain: dict[int, float] = {}
@@ -61,6 +61,11 @@ def curves(tuning: Tuning) -> list[Point]:
             mine = [load for trial in trials if trial.setting == setting for load in trial.outcome.loads]
             found += _points(setting, [load for load in mine if name in (None, load.kind)], name, plain)
     return found
+
+
+def _rank(setting: Setting) -> tuple[object, ...]:
+    """Plain decoding first, then each method by its block length, as a number."""
+    return not setting.plain, setting.speculation.method, setting.speculation.tokens or 0, setting.label
 
 
 def _points(setting: Setting, loads: Sequence[Loaded], kind: str | None, plain: dict[int, float]) -> list[Point]:

@@ -230,9 +230,9 @@ class Tuner:
                 break
             costs = comparing.costs(made, stands=settings[0], objective=self._job.objective)
             rung = search.next_rung(rung, {one: cost for one, cost in costs.items() if one not in lost})
-        among = self._paying(stage, stay, done, among)
-        self._decide(stage, settings[0], done, among)
-        picked = rung is not None and len(settings) > len(stay) + 1 and len(among) > len(stay)
+        able = self._paying(stage, stay, done, among)
+        self._decide(stage, settings[0], done, able)
+        picked = rung is not None and len(settings) > len(stay) + 1 and len(able) > len(stay)
         if picked and self._found.best != settings[0] and self._proven is None:
             self._proven = settings[0]
 
