@@ -54,6 +54,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
         "it is a DoRA adapter, whose magnitudes no engine here applies",
         "its rank 1024 is not between 1 and 512",
         "it changes layer 5, the base has 4 (0 to 3)",
+        "q_proj: its factors are of rank 4, adapter_config.json says 1024",
     ]
     assert "HuggingFaceTB/SmolLM2-135M-Instruct" in caught.value.remedy
 
@@ -74,3 +75,38 @@ def test_what_is_no_adapter(tmp_path: Path) -> None:
     (tmp_path / "adapter_model.bin").write_bytes(b"pickle")
     with pytest.raises(AdapterUnfit, match=r"no adapter_model\.safetensors"):
         read_adapter(tmp_path)
+
+
+def test_factors_of_another_rank_than_the_config_says(tmp_path: Path) -> None:
+    """An engine scales by the config's: these would count for half."""
+    facts = read_adapter(write_adapter(tmp_path, hidden=128, writes=128, rank=4, config={"r": 8}))
+    assert check(facts, BASE) == ["q_proj: its factors are of rank 4, adapter_config.json says 8"]
+    pattern = {"r": 8, "rank_pattern": {"q_proj": 4}}
+    assert check(read_adapter(write_adapter(tmp_path, hidden=128, writes=128, rank=4, config=pattern)), BASE) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"lora_bias": True}, "lora_bias"),
+        ({"modules_to_save": ["lm_head", "embed_tokens"]}, "modules_to_save: lm_head, embed_tokens"),
+        ({"layer_replication": [[0, 2], [1, 3]]}, "layer_replication"),
+        ({"init_lora_weights": "pissa_niter_4"}, "init_lora_weights is pissa_niter_4"),
+        ({"alora_invocation_tokens": [1]}, "aLoRA"),
+    ],
+)
+def test_more_than_a_plain_lora_is_refused_before_an_engine_does(
+    tmp_path: Path, config: dict[str, object], said: str
+) -> None:
+    [found] = check(read_adapter(write_adapter(tmp_path, hidden=128, writes=128, config=config)), BASE)
+    assert said in found
+
+
+def test_what_changes_nothing_is_taken(tmp_path: Path) -> None:
+    config = {"init_lora_weights": "gaussian", "modules_to_save": None, "use_dora": False, "rank_pattern": {}}
+    assert check(read_adapter(write_adapter(tmp_path, hidden=128, writes=128, config=config)), BASE) == []
+
+
+def test_a_rank_pattern_that_is_none_tells_nothing(tmp_path: Path) -> None:
+    facts = read_adapter(write_adapter(tmp_path, hidden=128, writes=128, rank=4, config={"rank_pattern": [32]}))
+    assert facts.rank == 4 and check(facts, BASE) == []

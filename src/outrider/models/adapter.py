@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from outrider.errors import AdapterUnfit
 from outrider.models.safetensors import Tensor, read_all, read_object
@@ -14,6 +15,17 @@ from outrider.spec.facts import ModelFacts
 MOST_RANK = 512
 """The largest rank that an engine here takes (vLLM's ``--max-lora-rank``)."""
 _FACTOR = re.compile(r"(?:base_model\.model\.)?(?P<module>.+?)\.lora_(?P<side>[AB])(?:\.default)?\.weight")
+_UNSERVED = {
+    "use_dora": "it is a DoRA adapter, whose magnitudes no engine here applies",
+    "lora_bias": "it has biases (lora_bias), which no engine here applies",
+    "alora_invocation_tokens": "it is an aLoRA adapter, which begins at a token; no engine here does that",
+    "layer_replication": "it repeats layers (layer_replication), which no engine here does",
+    "use_bdlora": "it is block-diagonal (use_bdlora), which no engine here computes",
+    "use_qalora": "it is a QALoRA adapter, which no engine here computes",
+}
+"""Entries of ``adapter_config.json`` that engines refuse (vLLM 0.32.0, ``lora/peft_helper.py``), and what they mean."""
+_HARMLESS_INITS = ("gaussian", "eva", "orthogonal", "mica", "lora_ga")
+"""``init_lora_weights`` after which a saved adapter is a plain LoRA (same place); others change the base's weights."""
 _LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 
 
@@ -25,19 +37,24 @@ class AdapterFacts:
         name: the directory's.
         base: the model it was trained on, as its config names it; None: it does not.
         kind: ``peft_type``, in capitals.
-        rank: the largest of its modules.
+        ranks: of its modules, as its config says.
         targets: modules that it changes, by the last part of their names.
-        dora: it has magnitudes, too, which no engine here applies.
+        unserved: what it has beyond a plain LoRA that engines refuse, a line each.
         tensors: by name.
     """
 
     name: str
     base: str | None
     kind: str
-    rank: int
+    ranks: tuple[int, ...]
     targets: tuple[str, ...]
-    dora: bool = False
+    unserved: tuple[str, ...] = ()
     tensors: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+
+    @property
+    def rank(self) -> int:
+        """The largest of its modules; 0: its config names none."""
+        return max(self.ranks, default=0)
 
 
 def read_adapter(path: Path) -> AdapterFacts:
@@ -55,17 +72,17 @@ def read_adapter(path: Path) -> AdapterFacts:
             why="other formats run code when they are read",
             remedy="Save it as safetensors: PEFT does by default.",
         )
-    ranks = [config.get("r"), *(config.get("rank_pattern") or {}).values()]
-    whole = [rank for rank in ranks if isinstance(rank, int) and not isinstance(rank, bool) and rank > 0]
+    pattern = config.get("rank_pattern")
+    ranks = [config.get("r"), *(pattern.values() if isinstance(pattern, dict) else ())]
     tensors = read_all(files)
     base = config.get("base_model_name_or_path")
     return AdapterFacts(
         name=path.name,
         base=base if isinstance(base, str) and base else None,
         kind=str(config.get("peft_type", "")).upper(),
-        rank=max(whole, default=0),
+        ranks=tuple(rank for rank in ranks if isinstance(rank, int) and not isinstance(rank, bool) and rank > 0),
         targets=tuple(sorted({module.rpartition(".")[2] for module in _modules(tensors)})),
-        dora=bool(config.get("use_dora")),
+        unserved=tuple(_unserved(config)),
         tensors=tensors,
     )
 
@@ -75,8 +92,7 @@ def check(adapter: AdapterFacts, base: ModelFacts) -> list[str]:
     found = []
     if adapter.kind != "LORA":
         found.append(f"its peft_type is {adapter.kind or 'not said'}, only LORA is served")
-    if adapter.dora:
-        found.append("it is a DoRA adapter, whose magnitudes no engine here applies")
+    found += adapter.unserved
     if not 1 <= adapter.rank <= MOST_RANK:
         found.append(f"its rank {adapter.rank} is not between 1 and {MOST_RANK}")
     if not adapter.targets:
@@ -92,7 +108,7 @@ def refuse(adapter: AdapterFacts, name: str, base: ModelFacts) -> None:
         raise AdapterUnfit(
             f"The adapter {name!r} does not fit {base.source}",
             why="; ".join(found),
-            remedy=f"Use one that was trained on this model{_trained(adapter)}.",
+            remedy=f"Use a plain LoRA that was trained on this model{_trained(adapter)}.",
             details={"adapter": name, "findings": found},
         )
 
@@ -116,7 +132,7 @@ def _shapes(adapter: AdapterFacts, base: ModelFacts) -> Iterator[str]:
     seen: set[str] = set()
     for module, sides in pairs.items():
         short = module.rpartition(".")[2]
-        wrong = _pair(sides) or _width(short, sides, base)
+        wrong = _pair(sides) or _rank(sides, adapter.ranks) or _width(short, sides, base)
         if wrong and short not in seen:
             seen.add(short)
             yield f"{short}: {wrong}"
@@ -129,6 +145,14 @@ def _pair(sides: Mapping[str, tuple[int, ...]]) -> str | None:
     if len(a) != 2 or len(b) != 2 or a[0] != b[1]:
         return f"lora_A {list(a)} and lora_B {list(b)} cannot be multiplied"
     return None
+
+
+def _rank(sides: Mapping[str, tuple[int, ...]], said: tuple[int, ...]) -> str | None:
+    """Engines scale by the config's rank, so that one of another rank would be applied too strongly or too weakly."""
+    has = sides["A"][0]
+    if not said or has in said:
+        return None
+    return f"its factors are of rank {has}, adapter_config.json says {' and '.join(map(str, sorted(set(said))))}"
 
 
 def _width(module: str, sides: Mapping[str, tuple[int, ...]], base: ModelFacts) -> str | None:
@@ -146,6 +170,16 @@ def _width(module: str, sides: Mapping[str, tuple[int, ...]], base: ModelFacts) 
         if wanted is not None and has != wanted:
             return f"lora_{side} is {list(sides[side])}, the base's width there is {wanted:,}"
     return None
+
+
+def _unserved(config: Mapping[str, Any]) -> Iterator[str]:
+    yield from (text for entry, text in _UNSERVED.items() if config.get(entry))
+    if saved := config.get("modules_to_save"):
+        named = ", ".join(map(str, saved)) if isinstance(saved, list) else str(saved)
+        yield f"it replaces whole modules (modules_to_save: {named}), which no engine here does"
+    init = config.get("init_lora_weights")
+    if isinstance(init, str) and init.lower() not in _HARMLESS_INITS:
+        yield f"its init_lora_weights is {init}, for which the base's own weights had to be changed"
 
 
 def _modules(tensors: Mapping[str, Tensor]) -> Iterator[str]:
