@@ -51,3 +51,17 @@ def test_an_object_beside_the_weights(tmp_path: Path, text: str | None, said: st
         (tmp_path / "config.json").write_text(text)
     with pytest.raises(WeightsUnreadable, match=said):
         read_object(tmp_path / "config.json")
+
+
+def test_a_truncated_file_is_named_with_its_directory_and_both_sizes(tmp_path: Path) -> None:
+    """Model, drafter and adapters have files of the same names."""
+    directory = tmp_path / "mine"
+    directory.mkdir()
+    path = directory / "model.safetensors"
+    data = _header({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})
+    path.write_bytes(data + bytes(4))
+    with pytest.raises(WeightsUnreadable, match="mine/model") as refused:
+        read_tensors(path)
+    assert refused.value.why == f"it has {len(data) + 4:,} bytes, its header tells of {len(data) + 8:,}"
+    with pytest.raises(WeightsUnreadable, match="Cannot read mine/config"):
+        read_object(directory / "config.json")

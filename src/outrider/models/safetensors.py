@@ -51,18 +51,21 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
             head, size = file.read(8), path.stat().st_size
             length = struct.unpack("<Q", head)[0] if len(head) == 8 else -1
             if not 2 <= length <= min(MAX_JSON, size - 8):
-                raise WeightsUnreadable(f"{path.name} is no whole safetensors file", remedy="Fetch it again.")
+                raise WeightsUnreadable(f"{_shown(path)} is no whole safetensors file", remedy="Fetch it again.")
             text = file.read(length)
     except OSError as error:
-        raise WeightsUnreadable(f"Cannot read {path.name}", why=error.strerror, remedy="Check the path.") from error
+        raise WeightsUnreadable(f"Cannot read {_shown(path)}", why=error.strerror, remedy="Check the path.") from error
     try:
         entries = {name: entry for name, entry in json.loads(text).items() if name != "__metadata__"}
         ends = [int(entry["data_offsets"][1]) for entry in entries.values()]
         found = {name: _tensor(entry) for name, entry in entries.items()}
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise WeightsUnreadable(f"{path.name} has a broken header", why=str(error), remedy="Fetch it again.") from error
-    if 8 + length + max(ends, default=0) > size:
-        raise WeightsUnreadable(f"{path.name} is truncated", why=f"it has {size:,} bytes", remedy="Fetch it again.")
+        raise WeightsUnreadable(
+            f"{_shown(path)} has a broken header", why=str(error), remedy="Fetch it again."
+        ) from error
+    if (whole := 8 + length + max(ends, default=0)) > size:
+        why = f"it has {size:,} bytes, its header tells of {whole:,}"
+        raise WeightsUnreadable(f"{_shown(path)} is truncated", why=why, remedy="Fetch it again.")
     return found
 
 
@@ -82,15 +85,20 @@ def read_object(path: Path, remedy: str = "Fetch it again.") -> dict[str, Any]:
     """
     try:
         if path.stat().st_size > MAX_JSON:
-            raise WeightsUnreadable(f"{path.name} is too large", why=f"more than {MAX_JSON:,} bytes")
+            raise WeightsUnreadable(f"{_shown(path)} is too large", why=f"more than {MAX_JSON:,} bytes")
         content = json.loads(path.read_bytes())
     except OSError as error:
-        raise WeightsUnreadable(f"Cannot read {path.name}", why=error.strerror, remedy=remedy) from error
+        raise WeightsUnreadable(f"Cannot read {_shown(path)}", why=error.strerror, remedy=remedy) from error
     except (ValueError, RecursionError) as error:
-        raise WeightsUnreadable(f"{path.name} is no JSON", why=str(error), remedy="Fetch it again.") from error
+        raise WeightsUnreadable(f"{_shown(path)} is no JSON", why=str(error), remedy="Fetch it again.") from error
     if not isinstance(content, dict):
-        raise WeightsUnreadable(f"{path.name} is no JSON object", remedy="Fetch it again.")
+        raise WeightsUnreadable(f"{_shown(path)} is no JSON object", remedy="Fetch it again.")
     return content
+
+
+def _shown(path: Path) -> str:
+    """With the directory: a model, its drafter and its adapters have files of the same names."""
+    return f"{path.parent.name}/{path.name}" if path.parent.name else path.name
 
 
 def _tensor(entry: Any) -> Tensor:
