@@ -53,6 +53,7 @@ SLIDING = {"layer_types": ["sliding_attention"] * 5}
     ("config", "field", "severity", "said"),
     [
         (changed(hidden_size=2048), "hidden_size", "refuse", "2,048 numbers, the target's have 4,096"),
+        (changed(hidden_size="wide"), "hidden_size", "refuse", "no hidden_size, the target's states have 4,096"),
         (changed(num_target_layers=40), "layer_ids", "refuse", "a target of 40 layers, this one has 36"),
         (changed(target_layer_ids=[1, 9, 17, 25, 36]), "layer_ids", "refuse", "speculators' minus one"),
         (changed(target_layer_ids=[9, 1, 17, 25, 33]), "layer_ids", "refuse", "do not rise"),
@@ -147,7 +148,7 @@ def test_tensors_are_compared_with_the_config(tmp_path: Path) -> None:
     facts = tiny(tmp_path)
     assert refusals(check(facts, Target(TINY))) == []
     (finding,) = refusals(check(replace(facts, taps=(1, 3, 5), written_taps=(1, 3, 5)), Target(TINY)))
-    assert "fc.weight reads 256 numbers, 3 layers of 128" in finding.what
+    assert "fc.weight reads 256 numbers, 3 layers of 128 give 384" in finding.what
     kept = {name: tensor for name, tensor in facts.tensors.items() if "q_norm" not in name and name != "norm.weight"}
     (finding,) = refusals(check(replace(facts, tensors=kept), Target(TINY)))
     assert finding.field == "tensors" and re.search(r"lack norm\.weight and 1 more", finding.what)

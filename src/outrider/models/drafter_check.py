@@ -77,14 +77,15 @@ def refusals(findings: Sequence[Finding]) -> list[Finding]:
 
 def _hidden_size(drafter: DrafterFacts, target: Target) -> Iterator[Finding]:
     reads, has = drafter.target_hidden_size or drafter.hidden_size, target.facts.hidden_size
-    if drafter.method != "draft" and reads is not None and has is not None and reads != has:
-        yield Finding(
-            "hidden_size",
-            "refuse",
-            f"it reads states of {reads:,} numbers, the target's have {has:,}",
-            "Use a drafter made for this target.",
-            f"{_ZLAB}/blob/main/dflash/model.py",
-        )
+    source = f"{_ZLAB}/blob/main/dflash/model.py"
+    if drafter.method == "draft" or has is None or reads == has:
+        return
+    if reads is None:
+        what = f"its config.json names no hidden_size, the target's states have {has:,} numbers"
+        yield Finding("hidden_size", "refuse", what, "Add it to its config.json.", source)
+        return
+    what = f"it reads states of {reads:,} numbers, the target's have {has:,}"
+    yield Finding("hidden_size", "refuse", what, "Use a drafter made for this target.", source)
 
 
 def _depth(drafter: DrafterFacts, target: Target) -> Iterator[Finding]:
@@ -289,7 +290,7 @@ def _tensors(drafter: DrafterFacts, target: Target) -> Iterator[Finding]:
     width = drafter.target_hidden_size or drafter.hidden_size
     taps = len(drafter.taps or ())
     if fc is not None and len(fc.shape) == 2 and width and taps and fc.shape[1] != taps * width:
-        what = f"fc.weight reads {fc.shape[1]:,} numbers, {taps} layers of {width:,} give another count"
+        what = f"fc.weight reads {fc.shape[1]:,} numbers, {taps} layers of {width:,} give {taps * width:,}"
         yield Finding("layer_ids", "refuse", what, "Correct target_layer_ids in its config.json.", source)
 
 
