@@ -54,6 +54,27 @@ def test_every_difference_is_named(tmp_path: Path) -> None:
     assert differences(base, base) == []
 
 
+def test_a_vocabulary_of_the_same_size_with_other_texts_is_another(tmp_path: Path) -> None:
+    base = read_tokenizer(write(tmp_path / "a"))
+    for name, vocabulary in (("swapped", {"a": 1, "b": 0, "c": 2}), ("other", {"a": 0, "x": 1, "c": 2})):
+        directory = write(tmp_path / name)
+        data = json.loads((directory / "tokenizer.json").read_text())
+        (directory / "tokenizer.json").write_text(json.dumps({**data, "model": {"vocab": vocabulary}}))
+        own = read_tokenizer(directory)
+        assert base is not None and own is not None
+        [line] = differences(base, own)
+        assert line.startswith("vocabulary: SHA-256 ") and line.endswith("ids stand for other texts")
+
+
+def test_added_tokens_may_be_listed_among_the_others_or_apart(tmp_path: Path) -> None:
+    base, directory = read_tokenizer(write(tmp_path / "a")), write(tmp_path / "b")
+    data = json.loads((directory / "tokenizer.json").read_text())
+    data["model"]["vocab"] |= {"<end>": 3, "<|MASK|>": 4}
+    (directory / "tokenizer.json").write_text(json.dumps(data))
+    own = read_tokenizer(directory)
+    assert base is not None and own is not None and differences(base, own) == []
+
+
 def test_a_gguf_tells_no_used_rows_from_unused(model: Path) -> None:
     facts = read_tokenizer(model)
     assert facts is not None

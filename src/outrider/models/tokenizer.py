@@ -7,6 +7,7 @@ Hugging Face directory, or from a GGUF header. What no file says stays None.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ class TokenizerFacts:
         size: tokens, the special ones included; a GGUF's list also names unused rows, so it may be larger there.
         special: role (``bos``, ``eos``, ``pad``, ``unk``) → token id.
         ids: ids that stand for a token; None: the file does not tell used rows from unused ones.
+        vocabulary: SHA-256 of its ids and their texts; None: the file does not list them, or is not read that far.
         named: id → text of the tokens that were added to the vocabulary, special ones among them.
         template: SHA-256 of the chat template; None: there is none.
         modes: ``thinking`` and ``non-thinking`` where the template can do both, else ``non-thinking``; empty: no
@@ -39,6 +41,7 @@ class TokenizerFacts:
     size: int | None = None
     special: Mapping[str, int] = field(default_factory=dict)
     ids: frozenset[int] | None = field(default=None, repr=False)
+    vocabulary: str | None = None
     named: Mapping[int, str] = field(default_factory=dict, repr=False)
     template: str | None = None
     modes: tuple[str, ...] = ()
@@ -63,6 +66,9 @@ def differences(base: TokenizerFacts, own: TokenizerFacts) -> list[str]:
     found = []
     if base.size is not None and own.size is not None and base.size != own.size:
         found.append(f"tokens of the tokenizer: {own.size:,}, the catalog model's has {base.size:,}")
+    elif None not in (base.vocabulary, own.vocabulary) and base.vocabulary != own.vocabulary:
+        shown = [f"SHA-256 {str(digest)[:12]}…" for digest in (own.vocabulary, base.vocabulary)]
+        found.append(f"vocabulary: {shown[0]}, the catalog model's is {shown[1]}: ids stand for other texts")
     for role in _ROLES:
         was, now = base.special.get(role), own.special.get(role)
         if was is not None and now is not None and was != now:
@@ -100,6 +106,7 @@ def _from_directory(directory: Path) -> TokenizerFacts:
         size=len(ids) if ids else None,
         special=special,
         ids=ids,
+        vocabulary=_digest(vocabulary, named) if vocabulary else None,
         named=named,
         template=None if template is None else _sha256(template),
         modes=_modes(template),
@@ -179,6 +186,11 @@ def _modes(template: str | None) -> tuple[str, ...]:
 def _sha256(text: str) -> str:
     # Files end with a line break or not, depending on who saved them; templates mean the same.
     return hashlib.sha256(text.rstrip().encode()).hexdigest()
+
+
+def _digest(vocabulary: Mapping[str, int], named: Mapping[int, str]) -> str:
+    """Of every id with its text, wherever a file lists the added ones: among the others or apart."""
+    return _sha256(json.dumps(sorted(({token: text for text, token in vocabulary.items()} | dict(named)).items())))
 
 
 def _optional(path: Path) -> dict[str, Any]:
