@@ -182,14 +182,15 @@ def _version(path: Path) -> int:
 
 
 def _promote(tuning: Tuning, recipe: Recipe | None, view: dict[str, Any], *, yes: bool, as_json: bool) -> int | None:
-    """Make the winner the next revision; its number. None: nothing is better than what runs."""
+    """Make the winner the next revision; its number. None: nothing is better than what runs, or the user declined."""
     if not tuning.improved or recipe is None:
         return None
     from outrider.tuning.subject import tuned_spec
 
     name = str(view["name"])
-    if not (yes or as_json) and sys.stdin.isatty() and console.is_terminal:
-        typer.confirm(f"Make {tuning.best.label} the next revision of {name}?", abort=True)
+    asks = not (yes or as_json) and sys.stdin.isatty() and console.is_terminal
+    if asks and not typer.confirm(f"Make {tuning.best.label} the next revision of {name}?"):
+        return None
     with Client() as client:
         if _known(client, recipe):
             made = client.put(name, tuned_spec(view["spec"], recipe), generation=view["generation"])

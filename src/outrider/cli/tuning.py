@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.table import Column
 from rich.text import Text
 
 from outrider.cli.terminal import console, say, say_pairs, show_table
@@ -39,6 +40,14 @@ class _Left(ProgressColumn):
     def render(self, task: Task) -> Text:
         """See :class:`rich.progress.ProgressColumn`."""
         return Text(f"{span(max(0.0, (task.total or 0.0) - (task.elapsed or 0.0)))} left")
+
+
+class _Doing(ProgressColumn):
+    """What is best so far, and what a trial does."""
+
+    def render(self, task: Task) -> Text:
+        """See :class:`rich.progress.ProgressColumn`."""
+        return Text.assemble(task.fields["best"], " ", (task.fields["doing"], "dim"))
 
 
 class Display:
@@ -81,10 +90,18 @@ def shown(budget: float, *, quiet: bool) -> Iterator[Display]:
     if quiet or not console.is_terminal:
         yield Display(budget, quiet=quiet, bars=None)
         return
-    columns = (TextColumn("  {task.description}"), BarColumn(bar_width=14), _Left(),
-               TextColumn("{task.fields[best]}"), TextColumn("{task.fields[doing]}", style="dim"))  # fmt: skip
-    with _Clock(*columns, console=console, transient=True) as bars:
+    with _Clock(*_columns(), console=console, transient=True, expand=True) as bars:
         yield Display(budget, quiet=quiet, bars=bars)
+
+
+def _columns() -> tuple[ProgressColumn, ...]:
+    """One line whatever the terminal's width: its end is cut off where it does not fit."""
+    return (
+        TextColumn("  {task.description}", table_column=Column(no_wrap=True)),
+        BarColumn(bar_width=14),
+        _Left(table_column=Column(no_wrap=True)),
+        _Doing(table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+    )
 
 
 def show_job(job: Job) -> None:
