@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from datetime import date
 from typing import Any
 
@@ -59,7 +60,7 @@ def test_a_no_promotes_nothing_and_is_no_error(
         return False
 
     monkeypatch.setattr(typer, "confirm", no)
-    monkeypatch.setattr(tune.sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(Console, "is_terminal", True)
     conclude(made, recipe, yes=False)
     assert len(asked) == 1 and "nothing was promoted" in capsys.readouterr().out

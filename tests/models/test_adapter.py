@@ -103,7 +103,12 @@ def test_more_than_a_plain_lora_is_refused_before_an_engine_does(
 
 
 def test_what_changes_nothing_is_taken(tmp_path: Path) -> None:
-    config = {"init_lora_weights": "gaussian", "modules_to_save": None, "use_dora": False, "rank_pattern": {}}
+    config: dict[str, object] = {
+        "init_lora_weights": "gaussian",
+        "modules_to_save": None,
+        "use_dora": False,
+        "rank_pattern": {},
+    }
     assert check(read_adapter(write_adapter(tmp_path, hidden=128, writes=128, config=config)), BASE) == []
 
 

@@ -143,6 +143,14 @@ def test_the_plot_is_drawn(tuning: Tuning, tmp_path: Path) -> None:
     assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_what_looked_better_and_was_not_confirmed_is_said_so(tuning: Tuning) -> None:
+    said = report.verdict_words(findings.as_dict(replace(tuning, best=tuning.present)))
+    assert said == (
+        "Nothing is shown to be better than the present configuration (speculation off): speculation ngram 4 looked so,"
+        " and was not confirmed."
+    )
+
+
 def test_every_way_to_draft_looks_different_and_the_break_even_is_in_the_legend(tuning: Tuning) -> None:
     ways = ["off", *(f"{method} block {size}" for method in ("dflash", "eagle3", "mtp") for size in (2, 4, 16))]
     point = next(point for point in findings.as_dict(tuning)["curves"] if point["drafting"] == "ngram 4")

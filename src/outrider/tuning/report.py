@@ -42,6 +42,12 @@ def verdict_words(data: Mapping[str, Any]) -> str:
     lost = any(row["failure"] for rows in data["stages"].values() for row in rows)
     if not data["comparisons"] and not lost:
         return "Nothing was compared: there was nothing to vary, or the budget did not suffice for two settings."
+    looked = [one["other"] for one in data["comparisons"] if one["won"]]
+    if not data["improved"] and looked:
+        return (
+            f"Nothing is shown to be better than the present configuration ({data['present']['label']}): {looked[-1]}"
+            " looked so, and was not confirmed."
+        )
     if not data["improved"]:
         return (
             f"Nothing that was tried is better than the present configuration ({data['present']['label']}) by more"
