@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from outrider.engines.liveness import INTERVAL, PATIENCE, Liveness
-from outrider.engines.normalise import EngineMetrics
+from outrider.engines.normalise import EngineMetrics, llamacpp, sglang
 from outrider.errors import ReplicaFailed
 
 IDLE = EngineMetrics(running=0, waiting=0, prompt_tokens=5, generated_tokens=5)
@@ -66,7 +66,7 @@ def test_a_busy_engine_is_alive_while_tokens_move(engine: Engine) -> None:
     assert engine.asked == 0
 
 
-@pytest.mark.parametrize("grown", ["prompt_tokens", "generated_tokens"])
+@pytest.mark.parametrize("grown", ["prompt_tokens", "generated_tokens", "steps"])
 def test_a_busy_engine_without_movement_is_dead(engine: Engine, grown: str) -> None:
     stuck = EngineMetrics(running=1, prompt_tokens=5, generated_tokens=5)
     engine.page = stuck
@@ -75,6 +75,32 @@ def test_a_busy_engine_without_movement_is_dead(engine: Engine, grown: str) -> N
     assert not engine.alive(INTERVAL)
     engine.page = replace(stuck, **{grown: 9})  # type: ignore[arg-type]
     assert engine.alive(1.0)
+
+
+def llamacpp_page(steps: int) -> EngineMetrics:
+    """llama.cpp amid one long stream: of its totals only this one rises before the stream ends."""
+    return llamacpp(
+        "llamacpp:requests_processing 1\nllamacpp:prompt_tokens_total 65\nllamacpp:tokens_predicted_total 22\n"
+        f"llamacpp:n_decode_total {steps}\n"
+    )
+
+
+def sglang_page(tokens: int) -> EngineMetrics:
+    """SGLang amid one long stream, its per-token histogram apart."""
+    return sglang(
+        "sglang:num_running_reqs 1\nsglang:prompt_tokens_total 65\nsglang:generation_tokens_total 22\n"
+        f'sglang:realtime_tokens_total{{mode="decode"}} {tokens}\n'
+    )
+
+
+@pytest.mark.parametrize("page", [llamacpp_page, sglang_page])
+def test_a_stream_longer_than_anybodys_patience_is_alive(
+    engine: Engine, page: Callable[[int], EngineMetrics]
+) -> None:
+    for count in range(int(10 * PATIENCE / INTERVAL)):
+        engine.page = page(count)
+        assert engine.alive(INTERVAL)
+    assert engine.asked == 0
 
 
 @pytest.mark.parametrize("end", [lambda engine: engine.liveness.end(), lambda engine: engine.__init__()])

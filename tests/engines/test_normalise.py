@@ -17,6 +17,7 @@ llamacpp:prompt_tokens_cached_total 12
 llamacpp:prompt_seconds_total 1.82441
 llamacpp:tokens_predicted_total 240
 llamacpp:tokens_predicted_seconds_total 2.5
+llamacpp:n_decode_total 150
 llamacpp:spec_decode_num_draft_tokens_total 90
 llamacpp:spec_decode_num_accepted_tokens_total 45
 llamacpp:spec_decode_num_drafts_total 30
@@ -39,6 +40,7 @@ def test_reads_llamacpp() -> None:
         prompt_tokens=310,
         cached_tokens=12,
         generated_tokens=240,
+        steps=150,
         prompt_seconds=1.82441,
         generation_seconds=2.5,
         drafts=30,

@@ -14,7 +14,7 @@ from outrider.errors import ReplicaFailed
 INTERVAL = 30.0
 """Seconds between two looks (30: one token every half minute is nothing even to a CPU)."""
 PATIENCE = 120.0
-"""Seconds that requests may run while no counter moves (120: a long prompt is counted only when it is done)."""
+"""Seconds that requests may run while no counter moves (120: one step may be a long prompt on a slow machine)."""
 
 
 class Liveness:
@@ -28,7 +28,7 @@ class Liveness:
         self._clock = clock
         self._next: float | None = None
         self._moved = 0.0
-        self._seen: tuple[int | None, int | None] = (None, None)
+        self._seen: tuple[object, ...] = ()
 
     def begin(self) -> None:
         """Look from now on: the engine is warm."""
@@ -57,7 +57,8 @@ class Liveness:
         return healthy
 
     def _busy(self, found: EngineMetrics) -> bool:
-        counters = (found.prompt_tokens, found.generated_tokens)
+        # Tokens alone would not do: some engines count a request's when it ends, and a stream may last an hour.
+        counters = (found.prompt_tokens, found.generated_tokens, found.steps, found.itl)
         if counters != self._seen:
             self._seen, self._moved = counters, self._clock()
         return self._clock() - self._moved <= PATIENCE
