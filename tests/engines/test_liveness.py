@@ -94,9 +94,7 @@ def sglang_page(tokens: int) -> EngineMetrics:
 
 
 @pytest.mark.parametrize("page", [llamacpp_page, sglang_page])
-def test_a_stream_longer_than_anybodys_patience_is_alive(
-    engine: Engine, page: Callable[[int], EngineMetrics]
-) -> None:
+def test_a_stream_longer_than_anybodys_patience_is_alive(engine: Engine, page: Callable[[int], EngineMetrics]) -> None:
     for count in range(int(10 * PATIENCE / INTERVAL)):
         engine.page = page(count)
         assert engine.alive(INTERVAL)

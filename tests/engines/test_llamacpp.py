@@ -148,6 +148,21 @@ def test_the_metrics_page_counts_tokens_and_drafts(running: Running) -> None:
 
 
 @pytest.mark.e2e
+def test_the_metrics_page_moves_amid_a_stream(running: Running) -> None:
+    _, launch = running
+    with client(launch) as api:
+        stream = api.completions.create(model="hello", prompt="One, two,", max_tokens=64, temperature=0, stream=True)
+        events = iter(stream)
+        next(events)
+        early = normalise.llamacpp(address(launch).text("/metrics", timeout=5))
+        for _ in range(16):
+            next(events)
+        late = normalise.llamacpp(address(launch).text("/metrics", timeout=5))
+        stream.close()
+    assert early.steps is not None and late.steps is not None and late.steps > early.steps
+
+
+@pytest.mark.e2e
 @pytest.mark.parametrize("key", ["wrong", ""])
 def test_a_wrong_key_is_refused(running: Running, key: str) -> None:
     _, launch = running

@@ -139,6 +139,33 @@ def test_sglang_without_speculation_has_no_acceptance_length() -> None:
     assert sglang(page.replace("sglang:cached_tokens_total{", "sglang:other{")).cached_tokens == 0
 
 
+def test_sglang_counts_no_request_twice() -> None:
+    by_priority = (
+        'sglang:num_running_reqs{priority="",tp_rank="0"} 5\n'
+        'sglang:num_running_reqs{priority="1",tp_rank="0"} 3\nsglang:num_running_reqs{priority="2",tp_rank="0"} 2\n'
+    )
+    assert sglang(by_priority).running == 5, "the total stands beside its parts"
+    every = [(dp, pp, tp) for dp in range(2) for pp in range(2) for tp in range(2)]
+    running = "".join(
+        f'sglang:num_running_reqs{{dp_rank="{dp}",pp_rank="{pp}",tp_rank="{2 * dp + tp}"}} {dp + 1}\n'
+        for dp, pp, tp in every
+    )
+    assert sglang(running).running == 1 + 2, "what the ranks of a data-parallel group say is said once"
+
+
+def histogram(rank: int, buckets: dict[str, int]) -> str:
+    """A vLLM's TTFT as one of its ranks counted it."""
+    name = "vllm:time_to_first_token_seconds_bucket"
+    return "".join(f'{name}{{engine="{rank}",le="{bound}"}} {count}\n' for bound, count in buckets.items())
+
+
+def test_the_histograms_of_ranks_are_added_where_their_buckets_agree() -> None:
+    one, other = histogram(0, {"0.1": 5, "+Inf": 10}), histogram(1, {"0.1": 7, "+Inf": 8})
+    together = vllm(one + other).ttft
+    assert together is not None and together.counts == (12, 6)
+    assert vllm(one + histogram(1, {"0.2": 7, "+Inf": 8})).ttft is None, "2 of 18 lay between 0.1 and 0.2: nobody knows"
+
+
 @pytest.mark.parametrize("position", ["", "x", "-1"])
 def test_a_position_that_is_none_is_passed_over(position: str) -> None:
     line = f'llamacpp:spec_decode_num_accepted_tokens_per_pos_total{{position="{position}"}} 1\n'

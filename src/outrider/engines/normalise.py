@@ -7,10 +7,10 @@ Sources: llama.cpp ``tools/server/README.md``; vLLM ``vllm/v1/metrics/loggers.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from outrider.engines.page import Page
+from outrider.engines.page import Page, Sample
 from outrider.metrics.distribution import Distribution
 
 
@@ -142,7 +142,7 @@ def sglang(text: str) -> EngineMetrics:
     from a step, which commits what was accepted and one bonus token: accepted = generated − requests − steps. Its ITL
     is a token's already. How many tokens were drafted, and at which position they were accepted, it does not say.
     """
-    page = Page(text, "sglang:")
+    page = Page(text, "sglang:", _counted_once)
     prompt, cached = page.count("prompt_tokens_total"), page.count("cached_tokens_total")
     generated, steps = page.count("generation_tokens_total"), page.count("spec_verify_calls_total")
     requests = page.count("num_requests_total")
@@ -166,6 +166,25 @@ def sglang(text: str) -> EngineMetrics:
         queue=page.distribution("queue_time_seconds"),
         preemptions=page.count("num_retracted_requests_total"),
     )
+
+
+def _counted_once(samples: Sequence[Sample]) -> list[Sample]:
+    """Of SGLang's samples of one name those that count no request twice.
+
+    A total (``priority=""``) stands beside its parts by priority. Ranks of one data-parallel group tell of the same
+    requests: every pipeline rank does, and with ``--enable-metrics-for-all-schedulers`` every tensor-parallel one.
+    """
+
+    def rank(sample: Sample) -> tuple[int, ...]:
+        words = (sample.labels.get(label, "") for label in ("pp_rank", "tp_rank"))
+        return tuple(int(word) if word.isdecimal() else 0 for word in words)
+
+    totals = [sample for sample in samples if not sample.labels.get("priority")]
+    first: dict[str, tuple[int, ...]] = {}
+    for sample in totals:
+        group = sample.labels.get("dp_rank", "")
+        first[group] = min(rank(sample), first.get(group, rank(sample)))
+    return [sample for sample in totals if rank(sample) == first[sample.labels.get("dp_rank", "")]]
 
 
 NORMALISERS: Mapping[str, Callable[[str], EngineMetrics]] = {"llamacpp": llamacpp, "vllm": vllm, "sglang": sglang}

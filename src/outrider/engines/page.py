@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from outrider.metrics.distribution import Distribution
@@ -45,13 +45,17 @@ class Page:
     Args:
         text: the page.
         prefix: what every name begins with, ``"vllm:"``.
+        counted: of the samples of one name, those to add up; None: all of them.
     """
 
-    def __init__(self, text: str, prefix: str) -> None:
-        self._samples: dict[str, list[Sample]] = {}
+    def __init__(
+        self, text: str, prefix: str, counted: Callable[[Sequence[Sample]], Sequence[Sample]] | None = None
+    ) -> None:
+        found: dict[str, list[Sample]] = {}
         for sample in samples(text):
             if sample.name.startswith(prefix) and not math.isnan(sample.value):
-                self._samples.setdefault(sample.name.removeprefix(prefix), []).append(sample)
+                found.setdefault(sample.name.removeprefix(prefix), []).append(sample)
+        self._samples = {name: counted(every) if counted else every for name, every in found.items()}
 
     def total(self, name: str, **labels: str) -> float | None:
         """Sum over all samples with these labels; None: there is none, or it is infinite."""
@@ -78,15 +82,20 @@ class Page:
         return tuple(found[position] for position in sorted(found))
 
     def distribution(self, name: str) -> Distribution | None:
-        """A histogram, all its label sets added; None: there is none."""
-        buckets: dict[float, float] = {}
+        """A histogram, all its label sets added; None: there is none, or their buckets differ."""
+        sets: dict[frozenset[tuple[str, str]], dict[float, float]] = {}
         for sample in self._samples.get(f"{name}_bucket", ()):
             try:
                 bound = float(sample.labels.get("le", ""))
             except ValueError:
                 continue
-            buckets[bound] = buckets.get(bound, 0.0) + sample.value
-        return Distribution.from_cumulative(buckets, self.total(f"{name}_sum") or 0.0)
+            others = frozenset(sample.labels.items() - {("le", sample.labels["le"])})
+            sets.setdefault(others, {})[bound] = sample.value
+        if len({frozenset(buckets) for buckets in sets.values()}) != 1:
+            return None
+        bounds = next(iter(sets.values()))
+        added = {bound: sum(buckets[bound] for buckets in sets.values()) for bound in bounds}
+        return Distribution.from_cumulative(added, self.total(f"{name}_sum") or 0.0)
 
     def _values(self, name: str, labels: Mapping[str, str]) -> list[float]:
         wanted = labels.items()
