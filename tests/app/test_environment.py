@@ -7,7 +7,8 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ import pytest
 
 from outrider.app import uv
 from outrider.app.environment import Environment
-from outrider.app.server import Progress
-from outrider.errors import EnvironmentFailed, InvalidSource
+from outrider.app.server import Progress, Report
+from outrider.errors import EnvironmentFailed, InvalidSource, MachineFault
 
 PATCH = """--- a/six.py
 +++ b/six.py
@@ -127,6 +128,39 @@ def test_an_environment_whose_python_is_gone_is_built_anew() -> None:
     assert version(environment) == "1.16.0"
 
 
+def test_a_killed_builders_uv_is_waited_for(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its uv lives on, and would write into what the next builder makes."""
+    (tmp_path / "bin").mkdir()
+    os.mkfifo(tmp_path / "end")
+    slow = tmp_path / "bin/uv"
+    slow.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo uv 99.0 && exit\n'
+        f"echo $$ > {tmp_path}/pid.new; mv {tmp_path}/pid.new {tmp_path}/pid; read -r line < {tmp_path}/end\n"
+    )
+    slow.chmod(0o755)
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{slow.parent}:/usr/bin:/bin")
+        context = multiprocessing.get_context("spawn")
+        builder = context.Process(target=Environment(packages=SIX).prepare, args=(ignore,))
+        builder.start()
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "pid").exists():
+        assert builder.is_alive() and time.monotonic() < deadline
+        builder.join(0.02)
+    builder.kill()
+    builder.join(60)
+    environment, said = Environment(packages=SIX), list[Progress]()
+
+    def end_it(progress: Progress) -> None:
+        said.append(progress)
+        if "another replica" in progress.detail:
+            (tmp_path / "end").write_text("now\n")
+
+    environment.prepare(end_it)
+    assert "another replica is building it" in said[0].detail
+    assert version(environment) == "1.16.0"
+
+
 def _build(said: Any) -> None:
     Environment(packages=SIX).prepare(lambda progress: said.put(progress.detail))
 
@@ -196,6 +230,24 @@ def test_the_digest_is_of_what_is_installed() -> None:
 def test_outriders_own_python_is_not_patched() -> None:
     with pytest.raises(InvalidSource):
         Environment(patches=[PATCH])
+
+
+@pytest.mark.parametrize("wrong", [{"packages": "six==1.16.0"}, {"packages": SIX, "patches": PATCH}])
+def test_one_text_in_the_place_of_several_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSource, match="is a list of texts"):
+        Environment(**wrong)
+
+
+@pytest.mark.parametrize("use", [Environment.prepare, Environment.resolve])
+def test_a_cache_that_cannot_be_written_is_said(
+    use: Callable[[Environment, Report], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("OUTRIDER_CACHE", str(tmp_path / "file/cache"))
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MachineFault, match="Cannot write under") as caught:
+        use(Environment(packages=SIX), ignore)
+    assert "OUTRIDER_CACHE" in str(caught.value.remedy)
 
 
 def test_without_packages_it_is_outriders_own_python() -> None:

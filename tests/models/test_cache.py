@@ -8,7 +8,8 @@ import pytest
 
 from outrider.app.server import Progress
 from outrider.errors import DiskFull, InvalidReference, MachineFault, PermissionRefused, WeightsCorrupt
-from outrider.models.cache import Cache, guard
+from outrider.models.cache import Cache
+from outrider.spec.writing import guard
 
 CONTENT = b"weights" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

@@ -34,8 +34,9 @@ from pathlib import Path
 from outrider.app import patching, uv
 from outrider.app.pip_settings import constraints, pip_settings, uv_flags, uv_variables
 from outrider.app.server import Progress, Report
-from outrider.errors import DiskFull, EnvironmentFailed, InvalidSource
+from outrider.errors import EnvironmentFailed, InvalidSource
 from outrider.spec.home import Home
+from outrider.spec.writing import guard
 
 _COMPLETE = "environment.json"
 _BUILDER = 1
@@ -54,7 +55,7 @@ class Environment:
             of one, or ``outrider:NAME`` for one that ships with Outrider.
 
     Raises:
-        InvalidSource: patches without packages, or an unknown ``outrider:NAME``.
+        InvalidSource: patches without packages, an unknown ``outrider:NAME``, or one text in the place of several.
     """
 
     def __init__(
@@ -64,6 +65,13 @@ class Environment:
         env: Mapping[str, str] | None = None,
         patches: Sequence[str] = (),
     ) -> None:
+        for name, texts in (("packages", packages), ("patches", patches)):
+            if isinstance(texts, str):
+                raise InvalidSource(
+                    f"Environment({name}={texts[:40]!r})",
+                    why=f"{name} is a list of texts, and this is one text",
+                    remedy=f"Write {name}=[…].",
+                )
         if patches and not packages:
             raise InvalidSource(
                 "Environment(patches=…) without packages would patch Outrider's own installation",
@@ -116,29 +124,27 @@ class Environment:
 
         Raises:
             EnvironmentFailed: no such Python, no uv, what uv said, or a patch that does not fit.
-            DiskFull: no space is left for it.
+            DiskFull, PermissionRefused, MachineFault: nothing can be written under the cache.
         """
         if not self.packages:
             _base_interpreter(self.python)
             return
         if self._is_there():
             return
+        with guard(Home.from_environment().cache):
+            self._make(report)
+
+    def _make(self, report: Report) -> None:
         self.directory.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(Path(f"{self.directory}.lock"), report):
+        with _locked(Path(f"{self.directory}.lock"), report) as lock:
             if self._is_there():
                 return
             building = self.directory.with_name(f"{self.directory.name}.building")
             for leftover in (building, self.directory):
                 shutil.rmtree(leftover, ignore_errors=True)
             try:
-                self._build(building, report)
+                self._build(building, lock, report)
                 building.rename(self.directory)
-            except OSError as error:
-                raise DiskFull(
-                    "Could not write the environment",
-                    why=str(error),
-                    remedy="Free some, or set OUTRIDER_CACHE elsewhere.",
-                ) from error
             finally:
                 shutil.rmtree(building, ignore_errors=True)
 
@@ -148,10 +154,12 @@ class Environment:
         Raises:
             EnvironmentFailed: no such Python, no uv, or what uv said: no such package or version, no wheel that fits,
             or versions that do not go together.
+            DiskFull, PermissionRefused, MachineFault: uv cannot be put into the cache.
         """
         if not self.packages or self.lock:
             return self.lock
-        builder = uv.find(Home.from_environment().cache, self._build_environ(), report)
+        with guard(Home.from_environment().cache):
+            builder = uv.find(Home.from_environment().cache, self._build_environ(), report)
         report(Progress(f"environment: resolving {', '.join(self.packages)}"))
         argv = ["pip", "compile", "--quiet", "--no-header", "--no-annotate", "--no-config", "--python"]
         argv += [str(_base_interpreter(self.python)), *uv_flags(pip_settings()), "-"]
@@ -163,8 +171,8 @@ class Environment:
         # The interpreter is a link to the Python it was made from, which may have gone since.
         return (self.directory / _COMPLETE).exists() and self.interpreter.exists()
 
-    def _build(self, directory: Path, report: Report) -> None:
-        builder = uv.find(Home.from_environment().cache, self._build_environ(), report)
+    def _build(self, directory: Path, lock: int, report: Report) -> None:
+        builder = uv.find(Home.from_environment().cache, self._build_environ(), report).holding(lock)
         python = str(directory / "bin/python")
         base = _base_interpreter(self.python)
         report(Progress(f"environment: creating from {base.name}"))
@@ -240,12 +248,15 @@ def _abi(python: str | None) -> str:
 
 
 @contextmanager
-def _locked(path: Path, report: Report) -> Iterator[None]:
-    """One builder at a time; a second one says that it waits. The kernel frees the lock of a builder that dies."""
+def _locked(path: Path, report: Report) -> Iterator[int]:
+    """One builder at a time; a second one says that it waits. The value is the lock's descriptor.
+
+    The kernel frees the lock when its builder has died, and the processes that were given the descriptor.
+    """
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             report(Progress("environment: another replica is building it"))
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lock.fileno()

@@ -36,11 +36,17 @@ class Uv:
     Args:
         path: of the executable.
         environ: its whole environment.
+        held: a file descriptor that it, and what it starts, keep open until they end; None: none.
     """
 
-    def __init__(self, path: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, environ: Mapping[str, str], held: int | None = None) -> None:
         self.path = path
         self._environ = dict(environ)
+        self._held = held
+
+    def holding(self, descriptor: int) -> Uv:
+        """The same uv, which keeps a lock's descriptor open: a uv that outlives its builder still writes files."""
+        return Uv(self.path, self._environ, descriptor)
 
     def run(self, arguments: Sequence[str], *, purpose: str, report: Report, standard_input: str = "") -> str:
         """Run it to its end; its standard output.
@@ -64,6 +70,7 @@ class Uv:
                 text=True,
                 errors="replace",
                 env=self._environ,
+                pass_fds=() if self._held is None else (self._held,),
             ) as child:
                 try:
                     for line in child.stderr or ():

@@ -13,13 +13,14 @@ from typing import get_args
 from outrider.app.server import Progress, Report
 from outrider.drafting.card import FILE, Card, read_card
 from outrider.errors import DrafterExists, DrafterUnfit, InvalidName, WeightsUnreadable
-from outrider.models.cache import Cache, guard
+from outrider.models.cache import Cache
 from outrider.models.digests import digest, size
 from outrider.models.drafter import DrafterFacts, read_drafter
 from outrider.models.drafter_check import Finding, Target, check, refusals
 from outrider.models.sources import PathSource, parse
 from outrider.models.weights import Weights
 from outrider.recipes.bound import BoundDrafter, Method
+from outrider.spec.writing import guard
 from outrider.store.drafters import DrafterRecord, Drafters
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")

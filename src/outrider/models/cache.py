@@ -8,7 +8,6 @@ resumes; a wrong digest removes it.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import os
@@ -20,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outrider.app.server import Progress, Report
-from outrider.errors import DiskFull, InvalidReference, MachineFault, OutriderError, PermissionRefused, WeightsCorrupt
+from outrider.errors import DiskFull, InvalidReference, WeightsCorrupt
 from outrider.models.digests import DigestMemory, digest, size
 from outrider.models.growth import tree_bytes
 from outrider.spec.home import Home
+from outrider.spec.writing import guard
 
 _MARGIN = 64 * 1024 * 1024
 """Bytes that stay free: a file system filled to the last byte breaks more than a download."""
@@ -218,23 +218,6 @@ def check_digest(sha256: str) -> str:
             remedy="Copy it from sha256sum.",
         )
     return sha256
-
-
-@contextmanager
-def guard(where: Path) -> Iterator[None]:
-    """Turn the operating system's refusals to write under ``where`` into DiskFull, PermissionRefused, MachineFault."""
-    try:
-        yield
-    except OutriderError:
-        raise
-    except OSError as error:
-        remedy = "Set OUTRIDER_CACHE to a directory you may write."
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            remedy = "Free some space, or set OUTRIDER_CACHE to another disk."
-            raise DiskFull(f"No space left under {where}", why=error.strerror, remedy=remedy) from error
-        refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
-        kind = PermissionRefused if refused else MachineFault
-        raise kind(f"Cannot write under {where}", why=error.strerror or str(error), remedy=remedy) from error
 
 
 def _content(directory: Path) -> Path | None:

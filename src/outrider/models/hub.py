@@ -16,8 +16,9 @@ import httpx
 
 from outrider.app.server import Progress, Report
 from outrider.errors import WeightsUnavailable
-from outrider.models.cache import Cache, guard
+from outrider.models.cache import Cache
 from outrider.models.sources import HubSource
+from outrider.spec.writing import guard
 
 _CONNECT = 10.0
 """Seconds that the hub may take to answer at all."""

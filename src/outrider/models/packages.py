@@ -16,9 +16,10 @@ from pathlib import Path
 
 from outrider.app.server import Progress, Report
 from outrider.errors import DiskFull, WeightsCorrupt, WeightsUnavailable
-from outrider.models.cache import Cache, guard
+from outrider.models.cache import Cache
 from outrider.models.growth import Growth
 from outrider.models.sources import PackageSource
+from outrider.spec.writing import guard
 
 _CHUNK = 4 * 1024 * 1024
 _ANNOUNCED = re.compile(r"Downloading \S+ \((?P<number>[\d.]+) (?P<unit>bytes|[kMG]B)\)")
