@@ -59,9 +59,22 @@ def test_its_last_message_is_the_reason(tmp_path: Path) -> None:
         run(script(tmp_path / "uv", f"cat >&2 <<'END'\n{message}\nEND\nexit 1"))
     assert caught.value.why == (
         "No solution found when resolving dependencies: Because x was not found and you require x,"
-        " we can conclude that it is unsatisfiable."
+        " we can conclude that it is unsatisfiable"
     )
     assert caught.value.details["log"][0] == "Resolving"
+
+
+def test_its_causes_follow_each_other(tmp_path: Path) -> None:
+    message = (
+        "Using Python 3.11.7 environment at: v\nerror: Request failed after 3 retries in 8.3s\n"
+        "  cause: Failed to fetch: http://mirror/simple/six/\n  cause: Connection refused (os error 111)"
+    )
+    with pytest.raises(EnvironmentFailed) as caught:
+        run(script(tmp_path / "uv", f"cat >&2 <<'END'\n{message}\nEND\nexit 1"))
+    assert caught.value.why == (
+        "Request failed after 3 retries in 8.3s: Failed to fetch: http://mirror/simple/six/:"
+        " Connection refused (os error 111)"
+    )
 
 
 def test_a_silent_failure_says_its_code(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _BEGUN = re.compile(r"\s*(?:Downloading|Building) (?P<name>\S+)(?: \((?P<size>[\d.]+)(?P<unit>[KMG]?i?B)\))?\s*")
 _ENDED = re.compile(r"\s*(?:Downloaded|Built) (?P<name>\S+)\s*")
 _FRAME = re.compile(r"^[\s│├╰─▶×·]*(?:error: |hint: )?")
+_CAUSE = re.compile(r"[:.]? cause: ")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -183,7 +184,11 @@ def _failure(purpose: str, log: list[str], code: int) -> EnvironmentFailed | Dis
 
 
 def _message(log: Sequence[str]) -> str:
-    """uv's last message on one line. It begins with ``×`` or ``error:`` and goes on in indented or framed lines."""
+    """uv's last message on one line, without a full stop; what caused what stands behind a colon.
+
+    It begins with ``×`` or ``error:`` and goes on in indented or framed lines.
+    """
     starts = [number for number, line in enumerate(log) if line.lstrip().startswith(("×", "error:"))]
     lines = log[starts[-1] :] if starts else log[-4:]
-    return " ".join(part for line in lines if (part := _FRAME.sub("", line).strip()))
+    whole = " ".join(part for line in lines if (part := _FRAME.sub("", line).strip()))
+    return _CAUSE.sub(": ", whole).removesuffix(".")
