@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from outrider.app.pip_settings import constraints, parse, pip_settings, uv_flags, uv_variables
+from outrider.errors import EnvironmentFailed
 
 
 def test_every_kind_of_setting() -> None:
@@ -63,6 +64,20 @@ def test_pip_itself_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     found = pip_settings()
     assert found["extra-index-url"].split() == ["https://one/simple", "https://two/simple"]
     assert found["find-links"] == "/from/variable"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("no sections\n", "no section headers"), ("[global]\ntimeout = soon\n", "timeout")]
+)
+def test_a_configuration_that_pip_cannot_read_is_said(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pip.conf").write_text(text)
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.delenv("PIP_DEFAULT_TIMEOUT", raising=False)
+    with pytest.raises(EnvironmentFailed, match=said) as caught:
+        pip_settings()
+    assert "\n" not in str(caught.value)
 
 
 def test_constraint_files_are_read_for_what_they_say(tmp_path: Path) -> None:

@@ -84,7 +84,11 @@ class Environment:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256, hex, over what decides the installed files (see above). Raises EnvironmentFailed: no such Python."""
+        """SHA-256, hex, over what decides the installed files (see above).
+
+        Raises:
+            EnvironmentFailed: no such Python, or pip's configuration cannot be read.
+        """
         content = {
             "builder": _BUILDER,
             "abi": _abi(self.python),
@@ -123,7 +127,7 @@ class Environment:
         It is built beside its place and renamed, so that it is there whole or not at all.
 
         Raises:
-            EnvironmentFailed: no such Python, no uv, what uv said, or a patch that does not fit.
+            EnvironmentFailed: no such Python, no uv, pip's configuration, what uv said, or a patch that does not fit.
             DiskFull, PermissionRefused, MachineFault: nothing can be written under the cache.
         """
         if not self.packages:

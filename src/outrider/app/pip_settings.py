@@ -19,6 +19,8 @@ from functools import cache
 from pathlib import Path
 from urllib.request import url2pathname
 
+from outrider.errors import EnvironmentFailed
+
 _SECTIONS = ("global", "install", ":env:")
 """Of ``pip config list``, the later wins; ``:env:`` is what ``PIP_*`` says."""
 _VARIABLES: Mapping[str, tuple[str, str]] = {
@@ -92,7 +94,11 @@ def parse(listing: str) -> dict[str, str]:
 
 
 def pip_settings() -> dict[str, str]:
-    """pip's options here, asked of the pip in Outrider's Python; none where it has no pip."""
+    """pip's options here, asked of the pip in Outrider's Python; none where it has no pip.
+
+    Raises:
+        EnvironmentFailed: pip cannot read its own configuration; without it, uv would look in the wrong places.
+    """
     relevant = tuple(
         sorted((k, v) for k, v in os.environ.items() if k.startswith(("PIP_", "XDG_CONFIG")) or k == "HOME")
     )
@@ -103,6 +109,13 @@ def pip_settings() -> dict[str, str]:
 def _asked(_environ: tuple[tuple[str, str], ...]) -> dict[str, str]:
     argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode and "No module named pip" not in done.stderr:
+        said = " ".join((done.stderr or done.stdout).split())
+        raise EnvironmentFailed(
+            "pip's configuration cannot be read",
+            why=said.removesuffix(".") or f"pip config list ended with code {done.returncode}",
+            remedy=f"See which files pip reads: {sys.executable} -m pip config debug",
+        )
     return parse(done.stdout) if done.returncode == 0 else {}
 
 
