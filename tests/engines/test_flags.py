@@ -63,6 +63,14 @@ def test_what_outrider_sets_itself_are_flags_of_the_engine(engine: type[VLLM] | 
     assert set(engine.taken) <= set(flags(engine.name).by_name)
 
 
+@pytest.mark.parametrize("engine", [VLLM, SGLang])
+def test_the_examples_of_the_docstrings_are_flags_of_every_version(engine: type[VLLM] | type[SGLang]) -> None:
+    examples = re.findall(r'``\{"(\w+)": ', engine.__doc__ or "")
+    assert any(name in flags(engine.name).by_name for name in examples)
+    for name in set(examples) - {"path"}:
+        assert all(flags(engine.name).by_name[name].known_in(version) for version in flags(engine.name).versions)
+
+
 def test_the_recorder_reads_both_styles_of_source(tmp_path: Path) -> None:
     root = tmp_path / "sglang/srt"
     root.mkdir(parents=True)

@@ -78,7 +78,7 @@ class VLLM(PythonEngine):
             so that its KV blocks are there for the first user. None: none.
         warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text, JSON schema, a tool call where
             ``tool_call_parser`` is set, and ``shared_prefix``.
-        extra: further flags by name (``{"swap_space": 4}`` for ``--swap-space 4``), checked by type, and by version
+        extra: further flags by name (``{"block_size": 32}`` for ``--block-size 32``), checked by type, and by version
             once the environment stands.
         arguments: further words of the command line, unchecked: for flags newer than this Outrider.
 
