@@ -53,7 +53,7 @@ def test_tables_for_people(outrider: Run, answers: list[Any]) -> None:
     done = outrider("endpoint", "stats", "small")
     assert (done.code, done.err) == (0, "")
     head, _, columns, every, one, _, names, load, _ = done.out.splitlines()[:9]
-    assert head == "small, last 10 s: 4 requests, 0 failed, 0 refused; now 1 in flight, 2 held"
+    assert head == "small, last 10 s: 4 requests ended, 0 failed, 0 refused; now 1 in flight, 2 held"
     assert " ".join(columns.split()) == "replica TTFT p50 p95 p99 ITL p50 p95 p99 E2E p50 p95 p99"
     assert every.split()[0] == "all" and one.split()[0] == "r1"
     assert every.split()[1:] == one.split()[1:]
@@ -71,6 +71,12 @@ def test_an_engine_that_says_more_is_shown_with_it(outrider: Run, answers: list[
     positions = out[out.index("accepted at") :].splitlines()
     assert positions[0].split() == ["accepted", "at", "1", "2", "3", "4"]
     assert positions[2].split() == ["r1", "91%", "78%", "61%", "48%"]
+
+
+def test_an_endpoint_without_replicas_says_so(outrider: Run, answers: list[Any]) -> None:
+    answers.append(Recent(NOW - 10_000).stats("small", [], held=0, connected=True, now=NOW))
+    head = outrider("endpoint", "stats", "small").out.splitlines()[0]
+    assert head.endswith("now 0 in flight, 0 held, no replica")
 
 
 def test_what_nobody_knows_is_a_dash_and_null(outrider: Run, answers: list[Any]) -> None:

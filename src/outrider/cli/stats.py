@@ -43,7 +43,8 @@ def stats(
 ) -> None:
     """Show the last minute: TTFT, ITL, E2E, rates, queues, KV cache, τ.
 
-    Of the endpoint and of each replica. TTFT and ITL are of streams; – means that nobody knows.
+    Of the endpoint and of each replica. Requests and their tokens count when they end; TTFT and ITL are of streams; –
+    means that nobody knows.
     """
     with Client() as client:
         if not watch:
@@ -86,12 +87,13 @@ def _drawn(view: View) -> Group:
 
 
 def summary(view: View) -> str:
-    """One line: how many requests there were, and how many there are."""
+    """One line: how many requests ended, how many there are, and whether anything is there to serve them."""
     gateway, head = view["gateway"], f"{view['name']}, last {view['covered']:.0f} s: "
     if gateway is None:
         return head + "no gateway tells of its requests"
-    counts = f"{gateway['requests']} requests, {gateway['failed']} failed, {gateway['refused']} refused"
-    return f"{head}{counts}; now {gateway['in_flight']} in flight, {view['held']} held"
+    counts = f"{gateway['requests']} requests ended, {gateway['failed']} failed, {gateway['refused']} refused"
+    served = "" if view["replicas"] else ", no replica"
+    return f"{head}{counts}; now {gateway['in_flight']} in flight, {view['held']} held{served}"
 
 
 def sections(view: View) -> list[Section]:
