@@ -109,7 +109,9 @@ def test_one_on_the_path_is_taken_unless_it_is_too_old(tmp_path: Path) -> None:
 
 def test_it_is_fetched_where_there_is_none(tmp_path: Path) -> None:
     said: list[Progress] = []
+    assert uv.present(tmp_path, {"PATH": ""}) is None
     found = uv.find(tmp_path, {"PATH": ""}, said.append)
+    assert uv.present(tmp_path, {"PATH": ""}) == found.path, "it is not fetched again, and doctor knows of it"
     assert "fetching uv" in said[0].detail
     assert found.run(["--version"], purpose="p", report=said.append).startswith(f"uv {uv.VERSION}")
     assert [path.name for path in (tmp_path / "tools").iterdir()] == [f"uv-{uv.VERSION}"]

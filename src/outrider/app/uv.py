@@ -116,23 +116,27 @@ def find(cache: Path, environ: Mapping[str, str], report: Report) -> Uv:
     Raises:
         EnvironmentFailed: there is none, and the package index gave none.
     """
-    if (there := installed(environ)) is not None:
+    if (there := present(cache, environ)) is not None:
         return Uv(there, environ)
-    own = cache / "tools" / f"uv-{VERSION}"
-    if not own.exists():
-        report(Progress(f"environment: fetching uv {VERSION}, which builds it"))
-        _fetch(own)
+    own = _fetched(cache)
+    report(Progress(f"environment: fetching uv {VERSION}, which builds it"))
+    _fetch(own)
     return Uv(own, environ)
 
 
-def installed(environ: Mapping[str, str]) -> Path | None:
-    """The uv beside Outrider's Python or on the PATH that is new enough; None: there is none."""
+def present(cache: Path, environ: Mapping[str, str]) -> Path | None:
+    """A uv beside Outrider's Python or on the PATH that is new enough, else one fetched before; None: there is none."""
     beside = Path(sys.executable).with_name("uv")
     on_path = shutil.which("uv", path=environ.get("PATH"))
     for candidate in (beside, Path(on_path) if on_path else None):
         if candidate is not None and candidate.is_file() and _new_enough(candidate):
             return candidate
-    return None
+    own = _fetched(cache)
+    return own if own.exists() else None
+
+
+def _fetched(cache: Path) -> Path:
+    return cache / "tools" / f"uv-{VERSION}"
 
 
 def _new_enough(path: Path) -> bool:

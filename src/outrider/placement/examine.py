@@ -50,7 +50,7 @@ def examine(home: Home, *, gateway_port: int, controller_port: int, now: datetim
             version=sys.version_info[:3],
             executable=Path(sys.executable),
             pip=find_spec("pip") is not None,
-            uv=uv.installed(os.environ),
+            uv=uv.present(home.cache, os.environ),
         ),
     )
 
