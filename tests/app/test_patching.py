@@ -48,6 +48,8 @@ def test_a_file_is_removed(site: Path) -> None:
     [
         (diff("a/module.py", "b/module.py", "@@ -1,2 +1,2 @@", " one", "-zwei", "+three"), "not the ones"),
         (diff("a/other.py", "b/other.py", *CHANGE), "no other.py"),
+        (diff("a/module.py", "/dev/null", "@@ -1,2 +0,0 @@", "-one", "-zwei"), "not the ones"),
+        (diff("a/module.py", "/dev/null", "@@ -1,1 +0,0 @@", "-one"), "not the ones"),
         (diff("/dev/null", "b/module.py", "@@ -0,0 +1,1 @@", "+text"), "there already"),
         (diff("a/../../etc/passwd", "b/../../etc/passwd", *CHANGE), "Could not apply"),
         (patching.read("nothing", 1), "no unified diff"),

@@ -6,10 +6,11 @@ import hashlib
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from outrider.errors import EnvironmentFailed, InvalidSource
 
@@ -55,6 +56,8 @@ class Patch:
                     raise self._failed(f"{target.relative_to(directory)} is there already")
                 if b"dev/null" not in item.source and not target.is_file():
                     raise self._failed(f"there is no {target.relative_to(directory)}")
+                if b"dev/null" in item.target and not _is_removed_whole(target, item.hunks):
+                    raise self._failed("the installed files are not the ones it was made for")
                 _unshare(target)
             before = Path.cwd()
             try:
@@ -93,6 +96,12 @@ def _target(directory: Path, name: bytes) -> Path | None:
     inside = path[2:] if path.startswith(("a/", "b/")) else path
     found = (directory / inside).resolve()
     return found if found.is_relative_to(directory.resolve()) and found != directory.resolve() else None
+
+
+def _is_removed_whole(path: Path, hunks: Sequence[Any]) -> bool:
+    """Whether the lines that a diff removes are all that the file has; patch_ng itself would not look."""
+    removed = [line[1:].rstrip(b"\r\n") for hunk in hunks for line in hunk.text if line.startswith(b"-")]
+    return path.read_bytes().splitlines() == removed
 
 
 def _unshare(path: Path) -> None:
