@@ -232,9 +232,12 @@ def test_outriders_own_python_is_not_patched() -> None:
         Environment(patches=[PATCH])
 
 
-@pytest.mark.parametrize("wrong", [{"packages": "six==1.16.0"}, {"packages": SIX, "patches": PATCH}])
-def test_one_text_in_the_place_of_several_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidSource, match="is a list of texts"):
+@pytest.mark.parametrize(
+    "wrong",
+    [{"packages": "six==1.16.0"}, {"packages": SIX, "patches": PATCH}, {"packages": [1]}, {"python": 3.11}],
+)
+def test_what_is_no_list_of_texts_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSource, match=r"is a (list of texts|text)"):
         Environment(**wrong)
 
 

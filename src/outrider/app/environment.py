@@ -55,7 +55,7 @@ class Environment:
             of one, or ``outrider:NAME`` for one that ships with Outrider.
 
     Raises:
-        InvalidSource: patches without packages, an unknown ``outrider:NAME``, or one text in the place of several.
+        InvalidSource: patches without packages, an unknown ``outrider:NAME``, or something else than texts.
     """
 
     def __init__(
@@ -65,12 +65,14 @@ class Environment:
         env: Mapping[str, str] | None = None,
         patches: Sequence[str] = (),
     ) -> None:
+        if python is not None and not isinstance(python, str):
+            raise InvalidSource(f"Environment(python={python!r})", why="python is a text", remedy='Write "3.11".')
         for name, texts in (("packages", packages), ("patches", patches)):
-            if isinstance(texts, str):
+            if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
                 raise InvalidSource(
-                    f"Environment({name}={texts[:40]!r})",
-                    why=f"{name} is a list of texts, and this is one text",
-                    remedy=f"Write {name}=[…].",
+                    f"Environment({name}={texts!r:.60})",
+                    why=f"{name} is a list of texts",
+                    remedy=f'Write {name}=["…"].',
                 )
         if patches and not packages:
             raise InvalidSource(
@@ -175,8 +177,8 @@ class Environment:
         # The interpreter is a link to the Python it was made from, which may have gone since.
         return (self.directory / _COMPLETE).exists() and self.interpreter.exists()
 
-    def _build(self, directory: Path, lock: int, report: Report) -> None:
-        builder = uv.find(Home.from_environment().cache, self._build_environ(), report).holding(lock)
+    def _build(self, directory: Path, held: int, report: Report) -> None:
+        builder = uv.find(Home.from_environment().cache, self._build_environ(), report).holding(held)
         python = str(directory / "bin/python")
         base = _base_interpreter(self.python)
         report(Progress(f"environment: creating from {base.name}"))
