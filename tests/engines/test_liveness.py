@@ -66,7 +66,7 @@ def test_a_busy_engine_is_alive_while_tokens_move(engine: Engine) -> None:
     assert engine.asked == 0
 
 
-@pytest.mark.parametrize("grown", ["prompt_tokens", "generated_tokens", "steps"])
+@pytest.mark.parametrize("grown", ["prompt_tokens", "generated_tokens", "work"])
 def test_a_busy_engine_without_movement_is_dead(engine: Engine, grown: str) -> None:
     stuck = EngineMetrics(running=1, prompt_tokens=5, generated_tokens=5)
     engine.page = stuck

@@ -159,7 +159,7 @@ def test_the_metrics_page_moves_amid_a_stream(running: Running) -> None:
             next(events)
         late = normalise.llamacpp(address(launch).text("/metrics", timeout=5))
         stream.close()
-    assert early.steps is not None and late.steps is not None and late.steps > early.steps
+    assert early.work is not None and late.work is not None and late.work > early.work
 
 
 @pytest.mark.e2e

@@ -40,7 +40,7 @@ def test_reads_llamacpp() -> None:
         prompt_tokens=310,
         cached_tokens=12,
         generated_tokens=240,
-        steps=150,
+        work=150,
         prompt_seconds=1.82441,
         generation_seconds=2.5,
         drafts=30,

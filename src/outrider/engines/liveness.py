@@ -58,7 +58,7 @@ class Liveness:
 
     def _busy(self, found: EngineMetrics) -> bool:
         # Tokens alone would not do: some engines count a request's when it ends, and a stream may last an hour.
-        counters = (found.prompt_tokens, found.generated_tokens, found.steps, found.itl)
+        counters = (found.prompt_tokens, found.generated_tokens, found.work, found.itl)
         if counters != self._seen:
             self._seen, self._moved = counters, self._clock()
         return self._clock() - self._moved <= PATIENCE

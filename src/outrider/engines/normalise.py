@@ -24,7 +24,7 @@ class EngineMetrics:
         prompt_tokens: prompt tokens computed, without those taken from a cache.
         cached_tokens: prompt tokens that were not computed because a cache held them.
         generated_tokens: tokens sampled; llama.cpp and SGLang count a request's when it ends.
-        steps: what rises while requests run, whatever ends: steps of the model (llama.cpp), or tokens that went through
+        work: what rises while requests run, whatever ends: steps of the model (llama.cpp), or tokens that went through
             it (SGLang). Only its movement means something. vLLM needs none, since its other totals rise meanwhile.
         prompt_seconds: time spent on prompts.
         generation_seconds: time spent on generating.
@@ -45,7 +45,7 @@ class EngineMetrics:
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     generated_tokens: int | None = None
-    steps: int | None = None
+    work: int | None = None
     prompt_seconds: float | None = None
     generation_seconds: float | None = None
     kv_usage: float | None = None
@@ -92,7 +92,7 @@ def llamacpp(text: str) -> EngineMetrics:
         prompt_tokens=page.count("prompt_tokens_total"),
         cached_tokens=page.count("prompt_tokens_cached_total"),
         generated_tokens=page.count("tokens_predicted_total"),
-        steps=page.count("n_decode_total"),
+        work=page.count("n_decode_total"),
         prompt_seconds=page.total("prompt_seconds_total"),
         generation_seconds=page.total("tokens_predicted_seconds_total"),
         drafts=page.count("spec_decode_num_drafts_total"),
@@ -157,7 +157,7 @@ def sglang(text: str) -> EngineMetrics:
         prompt_tokens=None if prompt is None else max(0, prompt - (cached or 0)),
         cached_tokens=cached,
         generated_tokens=generated,
-        steps=page.count("realtime_tokens_total"),
+        work=page.count("realtime_tokens_total"),
         kv_usage=page.mean("token_usage"),
         drafts=steps,
         accepted_tokens=accepted,

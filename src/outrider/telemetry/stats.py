@@ -38,7 +38,8 @@ class EngineStats:
         prefix_hit_rate: share of the window's prompt tokens that a cache held, 0 to 1.
         acceptance_length: τ of the window: tokens committed a verification step, the bonus token included.
         acceptance_by_position: share of the window's steps that accepted the token at each position of the draft.
-        generated_per_second: tokens sampled a second. The gateway counts a request's when it ends.
+        generated_per_second: tokens sampled a second, as vLLM samples them; llama.cpp and SGLang count a request's when
+            it ends, as the gateway does.
         ttft, itl, queue: of requests within the window, not only of streams.
     """
 
