@@ -162,3 +162,9 @@ def test_llamacpp_reads_a_drafter_from_a_gguf_file(tmp_path: Path) -> None:
     for wrong in (file, tmp_path):
         with pytest.raises(DrafterUnfit, match="outrider drafter export"):
             drafter_file(wrong)
+
+
+@pytest.mark.parametrize("engine", [LlamaCpp, VLLM, SGLang])
+def test_a_methods_name_is_no_speculation(engine: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"outrider\.Speculation\('dflash', …\)"):
+        engine(Weights(f"path:{tmp_path}"), Installed("vllm", "0.32.0"), speculation="dflash")

@@ -213,6 +213,9 @@ def test_a_flag_that_its_version_lacks_is_refused_before_weights_are_fetched() -
         ({"gpus": 1.5}, "gpus"),
         ({"memory_share": 1.2}, "memory_share"),
         ({"extra": {"enforce_eager": True}}, "eager="),
+        ({"extra": {"ssl_keyfile": "/key.pem"}}, "the gateway speaks TLS"),
+        ({"speculation": "ngram"}, r"outrider\.Speculation\('ngram', …\)"),
+        ({"arguments": "--brand-new"}, "a list of words"),
         ({"warm_up": [{"path": "v1", "body": {}}]}, "payload 1"),
     ],
 )

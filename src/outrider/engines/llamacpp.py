@@ -19,7 +19,7 @@ from outrider.engines.llamacpp_serve import PORT_TAKEN
 from outrider.engines.llamacpp_speculation import drafter_file, parameters
 from outrider.engines.probes import EngineAddress
 from outrider.engines.process import engine_variables
-from outrider.engines.speculation import OFF, Speculation
+from outrider.engines.speculation import Speculation, checked_speculation
 from outrider.errors import EngineMissing, InvalidInput, PortTaken, ReplicaFailed
 
 _SCRIPT = Path(__file__).with_name("llamacpp_serve.py")
@@ -90,7 +90,7 @@ class LlamaCpp(EngineChild):
         self.cache_prompt = cache_prompt
         self.prompt_cache_mib = _at_least(0, prompt_cache_mib=prompt_cache_mib)
         self.flash_attention = flash_attention
-        self.speculation = speculation or OFF
+        self.speculation = checked_speculation(self.title, speculation)
         self.payloads = (
             warmup.default_payloads(embeddings=embeddings) if warm_up is None else warmup.check_payloads(warm_up)
         )

@@ -15,12 +15,14 @@ from outrider.engines.base import Adapter, EngineEnvironment
 from outrider.engines.child import EngineChild
 from outrider.engines.flags import flags
 from outrider.engines.process import engine_variables
-from outrider.engines.speculation import OFF, Speculation
+from outrider.engines.speculation import Speculation, checked_speculation
 from outrider.errors import EngineMissing, InvalidInput
 from outrider.spec.names import ADAPTER
 
 _FOREIGN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 """Of the runner's Python, not of the engine's."""
+OVER_TLS = "Leave it out: the gateway speaks TLS (outrider up --tls-cert, --tls-key), its engines listen on loopback."
+"""What to use instead of an engine's own TLS, over which no probe would reach it."""
 
 
 class PythonEngine(EngineChild):
@@ -50,10 +52,14 @@ class PythonEngine(EngineChild):
         self.weights = weights
         self.environment = environment
         self.options = dict(options)
-        self.speculation = speculation or OFF
+        self.speculation = checked_speculation(self.title, speculation)
         self.adapters = checked_adapters(self.title, adapters or {})
         self.payloads = tuple(payloads)
         self.extra = flags(self.name).checked(extra or {}, self.taken)
+        if isinstance(arguments, str):
+            raise InvalidInput(
+                f"{self.title}(arguments={arguments!r})", why="it is a list of words", remedy="Write arguments=[…]."
+            )
         self.arguments = tuple(arguments)
         self._path: Path | None = None
         self._drafter: Path | None = None

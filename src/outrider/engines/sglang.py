@@ -15,8 +15,8 @@ from outrider.app.server import Launch, Weights
 from outrider.engines import warmup
 from outrider.engines.base import Adapter, EngineEnvironment
 from outrider.engines.flags import flags
-from outrider.engines.python_engine import PythonEngine, at_least, share
-from outrider.engines.speculation import Speculation
+from outrider.engines.python_engine import OVER_TLS, PythonEngine, at_least, share
+from outrider.engines.speculation import Speculation, checked_speculation
 
 _SCRIPT = Path(__file__).with_name("sglang_serve.py")
 _FLAGS = {
@@ -86,6 +86,7 @@ class SGLang(PythonEngine):
             ("served_model_name", "host", "port", "api_key", "model", "model_path", "config", "enable_metrics"),
             "Leave it out.",
         )
+        | dict.fromkeys(("ssl_keyfile", "ssl_certfile"), OVER_TLS)
         | {
             "tp_size": "Use gpus=.",
             "speculative_algorithm": "Use speculation=.",
@@ -135,7 +136,7 @@ class SGLang(PythonEngine):
         share("SGLang", memory_share=memory_share)
         options = {key: value for key, value in locals().items() if key in (*_FLAGS, *_SWITCHES)}
         usual = warmup.generation_payloads(tools=tool_call_parser is not None, shared_prefix=shared_prefix)
-        if speculation is not None and speculation.method == "dflash":
+        if checked_speculation(self.title, speculation).method == "dflash":
             usual = warmup.without_grammar(usual)
         super().__init__(
             weights,

@@ -83,3 +83,14 @@ def _wrong(method: str, tokens: int | None, drafter: Weights | None, quantizatio
 
 OFF = Speculation("off")
 """No speculation."""
+
+
+def checked_speculation(engine: str, speculation: Speculation | None) -> Speculation:
+    """What an engine was given, or :data:`OFF`. Raises InvalidInput for something else, such as a method's name."""
+    if speculation is not None and not isinstance(speculation, Speculation):
+        raise InvalidInput(
+            f"{engine}(speculation={speculation!r})",
+            why="it is a Speculation",
+            remedy=f"Write speculation=outrider.Speculation({speculation!r}, …).",
+        )
+    return OFF if speculation is None else speculation

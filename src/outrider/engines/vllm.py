@@ -13,7 +13,7 @@ from outrider.app.server import Launch, Weights
 from outrider.engines import warmup
 from outrider.engines.base import Adapter, EngineEnvironment
 from outrider.engines.flags import flags
-from outrider.engines.python_engine import PythonEngine, at_least, share
+from outrider.engines.python_engine import OVER_TLS, PythonEngine, at_least, share
 from outrider.engines.speculation import LONGEST, SHORTEST, Speculation
 
 _FLAGS = {
@@ -95,6 +95,7 @@ class VLLM(PythonEngine):
             ("served_model_name", "host", "port", "uds", "api_key", "model", "config", "shutdown_timeout"),
             "Leave it out.",
         )
+        | dict.fromkeys(("ssl_keyfile", "ssl_certfile"), OVER_TLS)
         | {
             "speculative_config": "Use speculation=.",
             "enable_lora": "Use adapters=.",
