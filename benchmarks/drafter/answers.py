@@ -167,7 +167,9 @@ class Client:
     def one_by_one(self, prompts: Sequence[Sequence[int]], done: Callable[[], None]) -> list[Answer]:
         """Answers with one request in flight, streamed. Raises httpx.HTTPError."""
         found = []
-        with httpx.Client(base_url=self._url, headers=self._headers, timeout=TIMEOUT) as client:
+        # No connection is kept: llama.cpp closes one now and then just as the next request is sent on it.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        with httpx.Client(base_url=self._url, headers=self._headers, timeout=TIMEOUT, limits=limits) as client:
             for prompt in prompts:
                 found.append(self._streamed(client, prompt))
                 done()
