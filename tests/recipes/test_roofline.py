@@ -8,7 +8,7 @@ import pytest
 
 from outrider.recipes import roofline
 from outrider.recipes.device import Device, host, of_kind
-from outrider.recipes.drafting import ASSUMED_ACCEPTANCE, NONE, acceptance, draft
+from outrider.recipes.drafting import NONE, draft
 from outrider.recipes.gpus import gpu_facts
 from outrider.recipes.schema import Speculation
 from outrider.spec.facts import ModelFacts
@@ -109,13 +109,6 @@ def test_the_best_block_falls_with_the_load() -> None:
 
     assert ratio(15, 1) == pytest.approx(ratio(7, 1), rel=0.02)
     assert ratio(15, 32) > 1.3 * ratio(7, 32)  # measured: 2.77 against 1.74
-
-
-def test_an_acceptance_length_is_never_more_than_can_be() -> None:
-    one = Speculation(method="mtp", tokens=1, reason="a test")
-    assert acceptance(one, 3.5) == 2
-    assert acceptance(one, None) == ASSUMED_ACCEPTANCE
-    assert acceptance(Speculation(method="off", reason="a test"), 3.0) == 1
 
 
 def test_a_cpu_has_no_launches_and_scales_with_threads_up_to_the_machine() -> None:

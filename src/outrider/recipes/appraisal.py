@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from outrider.recipes import capacity
+from outrider.recipes.acceptance import expected
+from outrider.recipes.bound import break_even
 from outrider.recipes.candidate import Pair
 from outrider.recipes.drafting import NONE, draft
 from outrider.recipes.fit import MIB, Fit, Load, Part, gpu_fit, weights_bytes
@@ -15,7 +17,7 @@ from outrider.recipes.memory import need
 from outrider.recipes.plan import Prediction
 from outrider.recipes.prediction import Curve, curve_of, predicted
 from outrider.recipes.roofline import Model
-from outrider.recipes.schema import Recipe, Speculation
+from outrider.recipes.schema import Speculation
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
@@ -84,7 +86,7 @@ def _weighed(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelF
     changed: dict[str, str] = {}
     slots = int(values.get("slots") or recipe.limits.max_concurrency)
     load = replace(_load(endpoint, values, known, slots), adapters=pair.adapters)
-    speculation = _speculation(endpoint, recipe)
+    speculation = _speculation(endpoint, pair)
     fit = _fit(pair, endpoint, inventory, known, weights, load, values, speculation)
     if pair.device.kind == "gpu" and fit.missing and fit.parts and "context" not in endpoint.flags:
         fit, load = _shortened(pair, known, weights, load, values, speculation, changed, fit)
@@ -154,16 +156,29 @@ def requests_each(endpoint: Endpoint) -> int | None:
     return math.ceil(endpoint.workload.concurrency / max(1, endpoint.scaling.min_replicas))
 
 
-def _speculation(endpoint: Endpoint, recipe: Recipe) -> Speculation:
+def _speculation(endpoint: Endpoint, pair: Pair) -> Speculation:
     """What was laid into the recipe, unless it does not pay at this load or the endpoint turns it off."""
-    chosen = recipe.speculation
-    if endpoint.drafter.source == "off" and chosen.method != "off":
+    chosen = pair.recipe.speculation
+    if chosen.method == "off":
+        return chosen
+    if endpoint.drafter.source == "off":
         return Speculation(method="off", reason="set by you")
-    each, most = requests_each(endpoint), chosen.max_useful_concurrency
-    if endpoint.drafter.source == "auto" and each and most and each > most and chosen.method != "off":
-        reason = f"{chosen.method} pays up to {most} requests in flight, {each} are expected"
-        return Speculation(method="off", reason=reason)
-    return chosen
+    why = _unprofitable(endpoint, pair) if endpoint.drafter.source == "auto" else None
+    return chosen if why is None else Speculation(method="off", reason=why)
+
+
+def _unprofitable(endpoint: Endpoint, pair: Pair) -> str | None:
+    """Why the drafter makes answers slower at this load; None: nobody says that it does."""
+    recipe, chosen, each = pair.recipe, pair.recipe.speculation, requests_each(endpoint)
+    most = chosen.max_useful_concurrency
+    if each and most and each > most:
+        return f"{chosen.method} pays up to {most} requests in flight, {each} are expected"
+    needed = break_even(recipe, chosen.method, each or 1)
+    counted = expected(recipe, chosen, endpoint.workload, own=pair.drafts_as_offered(chosen))
+    if needed is None or not counted.known or counted.length >= needed:
+        return None
+    pays = f"{chosen.method} pays from τ {needed:.3g} with {each or 1} in flight"
+    return f"{pays}, and only {counted.length:.3g} can be counted on, {counted.source}"
 
 
 def _fit(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from outrider.recipes.schema import Recipe, Speculation
+from outrider.recipes.schema import DrafterOption, Recipe, Speculation
 
 Method = Literal["dflash", "eagle3", "draft"]
 
@@ -68,6 +68,19 @@ def speculation(drafter: BoundDrafter, recipe: Recipe, *, concurrency: int | Non
         tokens=drafter.tokens,
         reason=f"{drafter.name} is bound to these weights{measured}",
     )
+
+
+def listed(drafter: BoundDrafter, recipe: Recipe) -> Recipe:
+    """The recipe with the bound drafter first in its list, so that the plan counts on the τ that was measured of it."""
+    option = DrafterOption(
+        method=drafter.method,
+        drafter=drafter.reference,
+        quantization=drafter.quantization,
+        tokens=drafter.tokens,
+        acceptance_length=drafter.acceptance_length,
+        source=f"the registry of {drafter.name}, where it is smallest",
+    )
+    return recipe.model_copy(update={"drafters": (option, *recipe.drafters)})
 
 
 def break_even(recipe: Recipe, method: str, concurrency: int) -> float | None:

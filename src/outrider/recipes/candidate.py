@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from outrider.recipes.device import Device, counts, gpus_here, host, kinds, of_kind, same_kind
 from outrider.recipes.gpus import gpu_facts, gpus
-from outrider.recipes.schema import Provenance, Recipe
+from outrider.recipes.schema import Provenance, Recipe, Speculation
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
@@ -25,12 +25,19 @@ class Pair:
     Attributes:
         tested: the recipe was made for just that: same kind, same number.
         adapters: bytes of the endpoint's LoRA adapters, of those whose files are here.
+        offered: the catalog's drafter, where what the endpoint brings was laid into the recipe; None: it was not.
     """
 
     recipe: Recipe
     device: Device
     tested: bool
     adapters: int = 0
+    offered: Speculation | None = None
+
+    def drafts_as_offered(self, speculation: Speculation) -> bool:
+        """Whether it is the drafter that the recipe's figures were made with."""
+        offered = self.offered or self.recipe.speculation
+        return all(getattr(speculation, part) == getattr(offered, part) for part in ("method", "drafter", "tokens"))
 
     @property
     def label(self) -> str:

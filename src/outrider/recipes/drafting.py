@@ -1,4 +1,4 @@
-"""What drafting costs: the drafter's size, its passes a step, and how many tokens a step commits."""
+"""What drafting costs: the drafter's size and its passes a step."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from outrider.recipes.schema import Speculation
 from outrider.spec.facts import ModelFacts
 
-ASSUMED_ACCEPTANCE = 2.0
-"""Acceptance length where nobody says one: below what was published for real prompts (2.46 to 3.5 with 3 tokens
-drafted), since those are vendors' own, and near what a generic drafter reached on chat here (2.29)."""
 _LAYERS = {"dflash": 5, "eagle3": 1, "mtp": 1}
 """Layers of a drafter, by method; each as wide as the target's. Qwen3-8B's DFlash drafter has 5, its 1.05 G parameters
 are what this gives with ``fc``; EAGLE-3 and MTP heads have one."""
@@ -60,14 +57,6 @@ def draft(speculation: Speculation, facts: ModelFacts) -> Draft:
         return Draft(whole, used or whole or 0, layers, passes, tokens)
     size = _dense(facts, layers, taps=_TAPS[method])
     return Draft(size, size or 0, layers, passes, tokens)
-
-
-def acceptance(speculation: Speculation, known: float | None) -> float:
-    """Tokens committed a step: what is known, else what is assumed, and never more than can be."""
-    if speculation.method == "off":
-        return 1.0
-    most = float((speculation.tokens or DEFAULT_TOKENS[speculation.method]) + 1)
-    return min(known or ASSUMED_ACCEPTANCE, most)
 
 
 def _share(parameters: int | None, layers: int | None) -> int | None:

@@ -57,7 +57,9 @@ def lay(
             unfit[recipe.id] = error
     held = sum(files.adapters[name].bytes for name in endpoint.adapters if name in files.adapters)
     laid = [
-        replace(pair, recipe=given[pair.recipe.id].recipe, adapters=held) for pair in pairs if pair.recipe.id in given
+        replace(pair, recipe=given[pair.recipe.id].recipe, adapters=held, offered=pair.recipe.speculation)
+        for pair in pairs
+        if pair.recipe.id in given
     ]
     return laid, given, unfit
 
@@ -85,6 +87,7 @@ def _given(recipe: Recipe, endpoint: Endpoint, facts: ModelFacts | None, files: 
     mine = bound.bound_to(recipe, endpoint.weights, files.bound)
     if endpoint.drafter.source == "auto" and mine is not None:
         drafting = bound.speculation(mine, recipe, concurrency=requests_each(endpoint))
+        recipe = bound.listed(mine, recipe)
     adapters = _adapters(recipe, endpoint, against, files)
     if adapters:
         drafting, warnings = _beside(recipe, endpoint, drafting, warnings)

@@ -8,6 +8,7 @@ from typing import Any
 from outrider.engines.drafters import refuses_grammar
 from outrider.engines.warmup import default_payloads, generation_payloads
 from outrider.recipes.appraisal import Appraisal
+from outrider.recipes.bound import break_even
 from outrider.recipes.candidate import obstacles
 from outrider.recipes.capacity import prefill_rate
 from outrider.recipes.choice import Choice, choose, memory_plan
@@ -45,18 +46,16 @@ def plan(
         InvalidSpec: flags that the engine does not have or that cannot have such values.
         WeightsUnfit, AdapterUnfit, DrafterUnfit: the endpoint brings what no recipe can serve.
     """
-    return _laid_out(choose(endpoint, inventory, catalog, facts, files), endpoint, inventory, catalog, facts)
+    return _laid_out(choose(endpoint, inventory, catalog, facts, files), endpoint, inventory, facts)
 
 
-def _laid_out(
-    choice: Choice, endpoint: Endpoint, inventory: Inventory, catalog: Catalog, facts: ModelFacts | None
-) -> Plan:
+def _laid_out(choice: Choice, endpoint: Endpoint, inventory: Inventory, facts: ModelFacts | None) -> Plan:
     """What was chosen, with everything that follows from it."""
     found, recipe, device = choice.chosen, choice.chosen.pair.recipe, choice.chosen.pair.device
     flags, flag_decisions = _flags(endpoint, found)
     values = {flag.name: flag.value for flag in flags}
     weights, weights_decision = _weights(endpoint, recipe, facts, choice.given)
-    speculation, drafting = _speculation(endpoint, found, catalog, choice.given)
+    speculation, drafting = _speculation(found, choice.given)
     return Plan(
         endpoint=endpoint.label,
         model=recipe.model.id,
@@ -265,12 +264,15 @@ def _server(endpoint: Endpoint, found: Appraisal) -> ServerPlan:
     )
 
 
-def _speculation(endpoint: Endpoint, found: Appraisal, catalog: Catalog, given: Given) -> tuple[Speculation, Decision]:
-    chosen, offered = found.speculation, _offered(found, catalog)
+def _speculation(found: Appraisal, given: Given) -> tuple[Speculation, Decision]:
+    chosen, offered = found.speculation, found.pair.offered or found.pair.recipe.speculation
     rejected = () if chosen.method == offered.method else (f"{offered.method}: the recipe's",)
     value = chosen.method if chosen.drafter in (None, offered.drafter) else f"{chosen.method} {chosen.drafter}"
-    notes = (*given.drafter, *_ungrammatical(chosen, found.pair.recipe))
-    return chosen, Decision(choice="drafter", value=value, reason=chosen.reason, rejected=rejected, notes=notes)
+    notes = (*given.drafter, *_ungrammatical(chosen, found.pair.recipe), *_slower(found))
+    reason, counted = chosen.reason, found.curve.acceptance
+    if counted is not None:
+        reason += f"; the plan counts on τ {counted.length:.3g}, {counted.source}"
+    return chosen, Decision(choice="drafter", value=value, reason=reason, rejected=rejected, notes=notes)
 
 
 def _ungrammatical(chosen: Speculation, recipe: Recipe) -> tuple[str, ...]:
@@ -281,10 +283,16 @@ def _ungrammatical(chosen: Speculation, recipe: Recipe) -> tuple[str, ...]:
     return (f"{engine.name} {engine.version} refuses JSON schemas and forced tool calls while it drafts with it",)
 
 
-def _offered(found: Appraisal, catalog: Catalog) -> Speculation:
-    """The recipe's own, before anything of the endpoint's was laid into it."""
-    recipe = found.pair.recipe
-    return next((own.speculation for own in catalog.all() if own.id == recipe.id), recipe.speculation)
+def _slower(found: Appraisal) -> tuple[str, ...]:
+    """That drafting does not pay at the load that is planned for: auto goes by one request where no load is said."""
+    counted, load = found.curve.acceptance, found.prediction.concurrency if found.prediction else 1
+    needed = break_even(found.pair.recipe, found.speculation.method, load)
+    if counted is None or not counted.known or needed is None or counted.length >= needed:
+        return ()
+    return (
+        f"with {load} in flight it pays from τ {needed:.3g} only: workload.concurrency says how many are expected,"
+        " workload.structured_output that answers have a fixed form",
+    )
 
 
 def _adapters(given: Given) -> list[Decision]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from outrider.recipes import capacity, roofline
+from outrider.recipes.acceptance import Acceptance, expected
 from outrider.recipes.candidate import Pair
 from outrider.recipes.device import Device
-from outrider.recipes.drafting import acceptance, draft
+from outrider.recipes.drafting import draft
 from outrider.recipes.plan import Prediction
 from outrider.recipes.schema import CapacityPoint, Recipe, Speculation
 from outrider.spec.workload import Workload
@@ -22,11 +23,13 @@ class Curve:
     Attributes:
         points: by rising concurrency; empty: nothing can be said.
         basis: whose measurement, or what was assumed; where there are no points, what is missing.
+        acceptance: what it counts on of a drafter; None: nothing drafts, or it was measured with the drafter at work.
     """
 
     points: tuple[CapacityPoint, ...]
     source: Literal["curve", "roofline"]
     basis: str
+    acceptance: Acceptance | None = None
 
     @property
     def known(self) -> str:
@@ -50,17 +53,18 @@ def curve_of(
     """
     recipe, device = pair.recipe, pair.device
     missing = roofline.unknown(model.facts, weights, device)
-    known = _acceptance(recipe, speculation)
-    tau = acceptance(speculation, known)
+    own = pair.drafts_as_offered(speculation)
+    counted = expected(recipe, speculation, workload, own=own)
 
     def computed(load: int) -> CapacityPoint:
-        return _point(device, model, speculation, workload, load, tau)
+        return _point(device, model, speculation, workload, load, counted.length)
 
-    if pair.tested and recipe.capacity_curve and speculation == recipe.speculation:
+    if pair.tested and recipe.capacity_curve and own:
         return _recorded(recipe, device, None if missing else computed)
     if missing:
         return Curve((), "roofline", f"cannot be predicted: {missing} not known")
-    return Curve(tuple(map(computed, loads)), "roofline", _basis(device, speculation, known, tau))
+    basis, drafts = _basis(device, speculation, counted), speculation.method != "off"
+    return Curve(tuple(map(computed, loads)), "roofline", basis, counted if drafts else None)
 
 
 def predicted(curve: Curve, concurrency: int, device: Device) -> Prediction | None:
@@ -108,15 +112,6 @@ def _recorded(recipe: Recipe, device: Device, computed: Callable[[int], Capacity
     return Curve(tuple(points), "curve", basis + ("; what it lacks is the roofline's" if filled else ""))
 
 
-def _acceptance(recipe: Recipe, speculation: Speculation) -> float | None:
-    """What somebody saw of this drafter: on the recipe's curve, in its observations, or said of the drafter."""
-    if speculation.method == "off":
-        return None
-    seen = [figures.acceptance_length for figures in (*recipe.capacity_curve, *recipe.observations)]
-    seen += [option.acceptance_length for option in recipe.drafters if option.method == speculation.method]
-    return next((value for value in seen if value), None)
-
-
 def _point(
     device: Device, model: roofline.Model, speculation: Speculation, workload: Workload, load: int, tau: float
 ) -> CapacityPoint:
@@ -139,11 +134,10 @@ def _point(
     )
 
 
-def _basis(device: Device, speculation: Speculation, known: float | None, tau: float) -> str:
+def _basis(device: Device, speculation: Speculation, counted: Acceptance) -> str:
     text = "bytes and operations over the hardware's, typical and not p95"
     if device.doubt:
         text += f"; {device.doubt}"
     if speculation.method == "off":
         return text
-    whose = "as measured elsewhere" if known else "assumed"
-    return f"{text}; {speculation.method} with an acceptance length of {tau:.3g}, {whose}"
+    return f"{text}; {speculation.method} with an acceptance length of {counted.length:.3g}, {counted.source}"

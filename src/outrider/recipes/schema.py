@@ -137,14 +137,17 @@ class BreakEven(SpecModel):
 
 
 class SliceOfTraffic(SpecModel):
-    """How a drafter does on one kind of traffic, measured with the recipe's engine at one request in flight."""
+    """How a drafter does on one kind of traffic, at one request in flight."""
 
     name: str = Field(min_length=1)
     """``chat``, ``code``, ``json``: what decides how predictable an answer is."""
+    structured: bool = False
+    """Answers have a fixed form: what a workload with ``structured_output`` is planned with."""
     acceptance_length: float = Field(ge=1)
     """τ, the bonus token included."""
     itl_over_none: float | None = Field(default=None, gt=0)
-    """Time a token, divided by that without a drafter; below 1 it pays. None: not measured."""
+    """Time a token in the recipe's engine, divided by that without a drafter; below 1 it pays. None: τ was measured
+    without an engine, on the target's answers."""
 
 
 class DrafterOption(SpecModel):

@@ -1,0 +1,100 @@
+"""Which acceptance length a plan counts on: whose figure, for which workload, and that the plan says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outrider.recipes.acceptance import ASSUMED, expected
+from outrider.recipes.library import Catalog, load_catalog
+from outrider.recipes.plan import Plan
+from outrider.recipes.planner import plan
+from outrider.recipes.schema import Recipe, Speculation
+from outrider.spec.endpoint import parse
+from outrider.spec.workload import Workload
+from tests.recipes.inventories import INVENTORIES
+
+SHIPPED = load_catalog([])
+CPU = SHIPPED.get("smollm2-135m-instruct/vllm-cpu")
+MEASURED = SHIPPED.get("glm-5-2/sglang-8xh200-fp8-latency")
+RESULTS = Path(__file__).parents[2] / "benchmarks"
+
+
+def planned(recipe: Recipe, inventory: str, **spec: Any) -> Plan:
+    return plan(parse({"model": recipe.model.id, **spec}), INVENTORIES[inventory], Catalog([recipe], ["a test"]))
+
+
+def drafter(made: Plan) -> str:
+    """What the plan says of its choice of a drafter."""
+    one = next(decision for decision in made.decisions if decision.choice == "drafter")
+    return "\n".join((one.reason, *one.notes))
+
+
+def test_a_workload_of_no_kind_is_planned_with_the_least_of_what_was_measured() -> None:
+    made = planned(CPU, "CPU")
+    least = min(one.acceptance_length for one in CPU.drafters[0].slices)
+    assert made.speculation.method == "dflash"
+    assert made.prediction is not None and made.prediction.acceptance_length == least
+    for text in (drafter(made), made.prediction.basis):
+        assert f"{least:.3g}, the least measured" in text
+        assert all(one.name in text for one in CPU.drafters[0].slices)
+
+
+def test_structured_output_is_planned_with_what_was_measured_of_it() -> None:
+    made = planned(CPU, "CPU", workload={"structured_output": True})
+    fitting = [one for one in CPU.drafters[0].slices if one.structured]
+    assert made.prediction is not None
+    assert made.prediction.acceptance_length == min(one.acceptance_length for one in fitting)
+    assert "for structured output (json 4.74, json said again 4.16)" in drafter(made)
+    assert "questions" not in drafter(made)
+
+
+def test_what_the_recipe_says_of_prompts_written_otherwise_was_measured() -> None:
+    found = json.loads((RESULTS / "drafter/results/other_prompts.json").read_text())
+    tau = {one["slice"]: one["tau"]["value"] for one in found["slices"]}
+    slices = {one.name: one.acceptance_length for one in CPU.drafters[0].slices}
+    assert slices["questions"] == pytest.approx(tau["chat"], abs=0.005)
+    assert slices["json said again"] == pytest.approx(tau["json"], abs=0.005)
+
+
+def test_auto_leaves_a_drafter_off_at_a_load_where_the_tau_counted_on_does_not_pay() -> None:
+    plain = planned(CPU, "CPU", workload={"concurrency": 2})
+    assert plain.speculation.method == "off"
+    assert "pays from τ 2.4 with 2 in flight, and only 2.08 can be counted on" in drafter(plain)
+    structured = planned(CPU, "CPU", workload={"concurrency": 2, "structured_output": True})
+    assert structured.speculation.method == "dflash"
+    named = planned(CPU, "CPU", workload={"concurrency": 2}, drafter=CPU.speculation.drafter)
+    assert named.speculation.method == "dflash" and "it pays from τ 2.4 only" in drafter(named)
+    assert "only" not in drafter(planned(CPU, "CPU", workload={"concurrency": 1}))
+
+
+@pytest.mark.parametrize("word", ["ngram", "off"])
+def test_a_curve_is_of_the_drafter_it_was_measured_with(word: str) -> None:
+    own = planned(MEASURED, "8×H200")
+    assert own.speculation.method == "mtp"
+    assert own.prediction is not None and own.prediction.source == "curve"
+    assert planned(MEASURED, "8×H200", drafter="mtp").prediction == own.prediction
+    other = planned(MEASURED, "8×H200", drafter=word)
+    assert other.prediction is not None and other.prediction.source == "roofline" and other.expected is None
+
+
+def test_another_drafters_tau_is_not_borrowed() -> None:
+    recipe = SHIPPED.get("qwen3-5-397b-a17b/sglang-8xh200-bf16-latency")
+    assert recipe.speculation.method == "mtp"
+    seen = min(one.acceptance_length for one in recipe.observations if one.acceptance_length)
+    assert expected(recipe, recipe.speculation, Workload(), own=True).length == seen
+    ngram = Speculation(method="ngram", reason="a test")
+    found = expected(recipe, ngram, Workload(), own=False)
+    assert (found.length, found.known) == (ASSUMED, False) and "nobody says" in found.source
+    named = Speculation(method="dflash", drafter="hf:someone/else", quantization="none", reason="a test")
+    assert expected(CPU, named, Workload(), own=False).length == ASSUMED
+
+
+def test_an_acceptance_length_is_never_more_than_can_be() -> None:
+    one = CPU.speculation.model_copy(update={"tokens": 1})
+    found = expected(CPU, one, Workload(structured_output=True), own=True)
+    assert found.length == 2 and "2 tokens at most" in found.source
+    assert expected(CPU, Speculation(method="off", reason="a test"), Workload(), own=True).length == 1
