@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from outrider.errors import InvalidInput
+from outrider.recipes.imported import Imported
 from outrider.recipes.schema import Recipe
 from outrider.recipes.sglang_cookbook import read_literal, read_sglang
 from outrider.recipes.vllm_recipes import read_vllm
@@ -113,6 +116,80 @@ def test_what_is_no_recipe_for_one_node_of_gpus_is_refused(
 def test_other_json_is_refused(data: object) -> None:
     with pytest.raises(InvalidInput):
         read_vllm(data, day=DAY, version="0.32.0")
+
+
+def test_an_engine_older_than_its_source_asks_for_is_refused() -> None:
+    data = _vllm()
+    data["model"]["min_vllm_version"] = "0.40.0"
+    with pytest.raises(InvalidInput, match=r"asks for vLLM 0\.40\.0") as refused:
+        read_vllm(data, day=DAY, version="0.32.0")
+    assert "--engine-version 0.40.0" in refused.value.remedy
+    (document,) = read_vllm(data, day=DAY, version="0.40.1").recipes
+    assert document["engine"]["version"] == "0.40.1"
+
+
+def _changed(data: Any) -> Iterator[Any]:
+    """The data with each of its parts, one at a time, something else."""
+    yield from (None, 0, -1.5, True, "", "x", [], [1], {}, {"a": [None]})
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, inner in list(items):
+        for other in _changed(inner):
+            copied = data.copy()
+            copied[key] = other
+            yield copied
+
+
+def _read(make: Callable[[], Imported]) -> bool:
+    """Whether it was imported; all that may go wrong is an error with a remedy. What is no recipe ``lint`` refuses."""
+    try:
+        found = make()
+    except InvalidInput:
+        return False
+    for document in found.recipes:
+        yaml.safe_dump(document)
+    return all(isinstance(line, str) for line in (*found.unread, *found.left_out))
+
+
+def test_no_shape_of_a_vllm_file_is_a_crash() -> None:
+    read = [_read(partial(read_vllm, data, day=DAY, version="0.32.0")) for data in _changed(_vllm())]
+    assert any(read) and not all(read)
+
+
+@pytest.mark.parametrize("which", ["the model's file", "its figures"])
+def test_no_shape_of_a_cookbook_file_is_a_crash(which: str) -> None:
+    config, figures = _sglang(), _sglang("sglang-small-benchmarks.jsx")
+    changed = config if which == "the model's file" else figures
+    read = []
+    for data in _changed(read_literal(changed)):
+        text = f"export const x = {json.dumps(data)};"
+        texts = (text, figures) if changed is config else (config, text)
+        read.append(_read(partial(read_sglang, texts[0], day=DAY, version="0.5.23", benchmarks=texts[1])))
+    assert any(read) and not all(read)
+
+
+@pytest.mark.parametrize(
+    "said", ["1", "[]", '{"method": ["mtp"]}', '{"method": "mtp", "num_speculative_tokens": "x"}', '{"method": 1}']
+)
+def test_a_drafter_that_cannot_be_read_is_left_out(said: str) -> None:
+    data = _vllm()
+    data["recommended_command"]["argv"] += ["--speculative-config", said]
+    found = read_vllm(data, day=DAY, version="0.32.0")
+    assert found.left_out == [f"qwen3-6-27b/vllm-2xh200-fp8: --speculative-config {said}"]
+
+
+def test_a_curve_is_of_one_kind_of_traffic_and_says_which() -> None:
+    figures = _sglang("sglang-small-benchmarks.jsx")
+    found = read_sglang(_sglang(), day=DAY, version="0.5.23", benchmarks=figures)
+    assert found.recipes[0]["workload"] == {"name": "random", "input_tokens": 8192, "output_tokens": 1024}
+    other = figures.replace("isl: 8192, osl: 1024, max_concurrency: 1 ", "isl: 1024, osl: 1024, max_concurrency: 1 ")
+    found = read_sglang(_sglang(), day=DAY, version="0.5.23", benchmarks=other)
+    assert [point["concurrency"] for point in found.recipes[0]["capacity_curve"]] == [16]
+    assert "1 of its loads, of other traffic" in " ".join(found.left_out)
+
+
+def test_a_long_literal_is_read_at_once() -> None:
+    words = ", ".join(f"w{number}: {number}" for number in range(40_000))
+    assert len(read_literal(f"export const x = {{{words}}};")) == 40_000
 
 
 def test_every_cell_of_the_cookbook_becomes_a_recipe() -> None:

@@ -51,7 +51,7 @@ def vllm(
 
     try:
         data = json.loads(_text(source))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{source} is no JSON", why=str(error)) from error
     url = source if _is_url(source) else None
     version = engine_version or _newest("vllm")

@@ -234,8 +234,12 @@ def _vllm_drafting(text: str | None) -> Drafting | None:
         said = json.loads((text or "").strip("'"))
     except ValueError:
         return None
-    method = _VLLM_METHODS.get(said.pop("method", None))
+    if not isinstance(said, dict):
+        return None
+    method = _VLLM_METHODS.get(str(said.pop("method", None)))
     model, tokens = said.pop("model", None), said.pop("num_speculative_tokens", None)
+    if not isinstance(model, str | None) or not isinstance(tokens, int | None):
+        return None
     if method is None and model is not None and not said:
         method = "draft"  # vLLM finds out from the weights what kind they are
     return None if method is None or said.keys() - _DETAILS else Drafting(method, model, tokens)
@@ -251,6 +255,6 @@ def _sglang_drafting(said: dict[str, Any]) -> Drafting | None:
         algorithm = "NEXTN"  # without a draft model SGLang takes the target's own prediction heads
     method = _SGLANG_METHODS.get(algorithm or "")
     counted = said.get("speculative_dflash_block_size") or said.get("speculative_num_draft_tokens")
-    if method is None or said.get("speculative_eagle_topk", "1") != "1":
+    if method is None or said.get("speculative_eagle_topk", "1") != "1" or not str(counted or 1).isdecimal():
         return None
     return Drafting(method, model, int(counted) - 1 if counted else None)  # SGLang counts the bonus token

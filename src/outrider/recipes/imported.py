@@ -5,15 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from outrider.engines.speculation import WITH_DRAFTER
+from outrider.errors import InvalidInput
 from outrider.recipes.commands import Command, Drafting
 from outrider.spec.names import nearest_name
 
 _FRESH = timedelta(days=180)
 """How long an imported recipe is taken to be right: engines drift."""
+_SHOWN = 3
+"""Wrong fields that a message names."""
 _NAMES = {"rtx": "RTX", "pro": "PRO"}
+
+
+class Shape(BaseModel):
+    """A part of somebody else's file: the fields that are read. A null is as good as none."""
+
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, data: Any) -> Any:
+        return {name: value for name, value in data.items() if value is not None} if isinstance(data, dict) else data
+
+
+_Shaped = TypeVar("_Shaped", bound=Shape)
+
+
+def shaped(shape: type[_Shaped], data: Any, what: str, remedy: str = "") -> _Shaped:
+    """The fields of somebody else's file that are read.
+
+    Args:
+        what: it should be, for the message.
+
+    Raises:
+        InvalidInput: fields are missing or of another kind; says which.
+    """
+    try:
+        return shape.model_validate(data)
+    except ValidationError as error:
+        bad = [f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}" for one in error.errors()[:_SHOWN]]
+        raise InvalidInput(f"This is no {what}", why="; ".join(bad), remedy=remedy) from error
 
 
 @dataclass(slots=True)
@@ -84,6 +119,7 @@ def document(
     origin: Origin,
     *,
     drafters: Sequence[Drafting] = (),
+    workload: Mapping[str, Any] | None = None,
     curve: Sequence[Mapping[str, Any]] = (),
     note: str = "",
 ) -> dict[str, Any]:
@@ -94,18 +130,15 @@ def document(
         model: of the schema, with ``id`` and ``facts``.
         command: what the source runs; its model is the weights.
         drafters: further ones that the source names.
+        workload: of the schema, what the curve was measured with.
         note: what else a reader must know.
     """
-    flags = {"gpus": 1, **command.flags}
-    count = int(flags["gpus"]) * int(flags.get("data_parallel_size", 1)) if engine["name"] == "vllm" else flags["gpus"]
     speculation, options = _speculation(command.drafting, drafters, origin.url)
+    count = _gpus(str(engine["name"]), command)
     context = command.flags.get("context") or model["facts"].get("context_length")
-    many = f"{count}x" if count != 1 else ""
-    tail = "" if placed.profile == "balanced" else f"-{placed.profile}"
-    hardware = f"{many}{placed.hardware.replace('_', '-')}-{placed.precision}{tail}"
     return {
         "schema_version": 1,
-        "id": f"{nearest_name(str(model['id']).rpartition('/')[2])}/{engine['name']}-{hardware}".lower(),
+        "id": _identifier(str(engine["name"]), str(model["id"]), placed, count),
         "version": 1,
         "model": dict(model),
         "precision": placed.precision,
@@ -114,18 +147,33 @@ def document(
             "kind": "gpu",
             "gpu": gpu_name(placed.hardware),
             "count": count,
-            "min_memory_bytes": int((placed.memory_gb or 0) * 1e9 / int(count)),
+            "min_memory_bytes": int((placed.memory_gb or 0) * 1e9 / count),
         },
         "engine": dict(engine),
         "profile": placed.profile,
         "flags": {name: {"value": value, "reason": "as the source sets it"} for name, value in command.flags.items()},
         "speculation": speculation,
         **({"drafters": options} if options else {}),
+        **({"workload": dict(workload)} if workload else {}),
         "limits": {"max_context": context, "max_concurrency": command.flags.get("slots") or _most(curve)},
         **({"capacity_curve": [dict(point) for point in curve]} if curve else {}),
         "provenance": _provenance(command, placed, origin, note),
         "stale_after": origin.day + _FRESH,
     }
+
+
+def _gpus(engine: str, command: Command) -> int:
+    """GPUs of one replica; what vLLM calls data parallel is further copies on further GPUs."""
+    copies = command.flags.get("data_parallel_size", 1) if engine == "vllm" else 1
+    return max(1, int(command.flags.get("gpus", 1)) * int(copies))
+
+
+def _identifier(engine: str, model: str, placed: Placed, count: int) -> str:
+    """``model/engine-hardware-precision``, and how it leans."""
+    many = f"{count}x" if count != 1 else ""
+    tail = "" if placed.profile == "balanced" else f"-{placed.profile}"
+    hardware = f"{many}{placed.hardware.replace('_', '-')}-{placed.precision}{tail}"
+    return f"{nearest_name(model.rpartition('/')[2])}/{engine}-{hardware}".lower()
 
 
 _SLOTS = 256

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import date
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
 
 from outrider.errors import InvalidInput
 from outrider.recipes.commands import read_command
-from outrider.recipes.imported import Imported, Origin, Placed, document, unread
+from outrider.recipes.imported import Imported, Origin, Placed, Shape, document, shaped, unread
 
 _SITE = "https://github.com/sgl-project/sglang/blob/main/docs_new/src/snippets/configs"
 _PROFILES = {"low-latency": "latency", "balanced": "balanced", "high-throughput": "throughput"}
@@ -30,6 +32,7 @@ _TOKENS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_COLON = re.compile(r"\s*:")
 _CONSTANTS = {"true": "true", "false": "false", "null": "null", "undefined": "null"}
 
 
@@ -53,7 +56,7 @@ def read_literal(text: str) -> Any:
         words += _as_json(found, text)
     try:
         return json.loads("".join(words))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput("The file holds more than data", why=str(error)) from error
 
 
@@ -64,7 +67,7 @@ def _as_json(found: re.Match[str], text: str) -> list[str]:
     if kind == "text":
         inner = re.sub(r"\\(.)", _escaped, word[1:-1], flags=re.DOTALL) if word[0] != '"' else json.loads(word)
         return [json.dumps(inner)]
-    if kind in ("word", "number") and re.match(r"\s*:", text[found.end() :]):
+    if kind in ("word", "number") and _COLON.match(text, found.end()):
         return [json.dumps(word)]
     if kind == "word":
         return [_CONSTANTS.get(word, word)]
@@ -76,6 +79,65 @@ def _as_json(found: re.Match[str], text: str) -> list[str]:
 
 def _escaped(found: re.Match[str]) -> str:
     return {"n": "\n", "t": "\t", "\n": ""}.get(found[1], found[1])
+
+
+class _Match(Shape):
+    """Which cell; what else its source says of it keeps it apart from others."""
+
+    model_config = ConfigDict(extra="allow")
+    hw: str
+    quant: str
+    variant: str = ""
+    strategy: str = ""
+    nodes: str = "single"
+
+
+class _Cell(Shape):
+    match: _Match
+    verified: bool = False
+    env: tuple[Annotated[str, Field(pattern="=")], ...] = ()
+    flags: tuple[str, ...]
+
+
+class _Github(Shape):
+    cookbookModel: str = ""
+
+
+class _Config(Shape):
+    """What is read of a model's file."""
+
+    modelNames: dict[str, str]
+    cells: tuple[_Cell, ...]
+    github: _Github = _Github()
+
+
+class _Load(Shape):
+    max_concurrency: int = Field(ge=1)
+    dataset: str = ""
+    isl: int | None = None
+    osl: int | None = None
+
+    @property
+    def traffic(self) -> dict[str, Any]:
+        """As a recipe's workload."""
+        known = {"name": self.dataset, "input_tokens": self.isl, "output_tokens": self.osl}
+        return {name: value for name, value in known.items() if value}
+
+
+class _Speed(Shape):
+    workload: _Load
+    ttft_ms: float | None = Field(default=None, gt=0)
+    tpot_ms: float | None = Field(default=None, gt=0)
+
+
+class _Row(Shape):
+    match: _Match
+    sglang_version: str = ""
+    speed: tuple[_Speed, ...] = ()
+
+
+class _Figures(Shape):
+    rows: tuple[_Row, ...]
 
 
 def read_sglang(
@@ -94,69 +156,67 @@ def read_sglang(
     Raises:
         InvalidInput: a file that is no data, or without cells.
     """
-    config = read_literal(text)
-    cells = config.get("cells") if isinstance(config, dict) else None
-    if not isinstance(cells, list) or not isinstance(config.get("modelNames"), dict):
-        raise InvalidInput("This is no recipe of SGLang's cookbook", why="cells or modelNames is missing")
-    if bad := [number for number, cell in enumerate(cells) if not _is_cell(cell)]:
-        raise InvalidInput("This is no recipe of SGLang's cookbook", why=f"cells.{bad[0]} has no match or no flags")
-    named = (config.get("github") or {}).get("cookbookModel", "")
-    origin = Origin(url or f"{_SITE}/{named}.jsx", "SGLang project", day)
-    figures = read_literal(benchmarks) if benchmarks else []
-    found = Imported(unread=unread(config, _CONFIG))
-    for number, cell in enumerate(cells):
-        _read_cell(found, f"cells.{number}", cell, config, origin, version, figures)
-    if figures:
+    data = read_literal(text)
+    config = shaped(_Config, data, "recipe of SGLang's cookbook", "Name MODEL.jsx; its figures go to --benchmarks.")
+    origin = Origin(url or f"{_SITE}/{config.github.cookbookModel}.jsx", "SGLang project", day)
+    rows: tuple[_Row, ...] = ()
+    if benchmarks:
+        listed = {"rows": read_literal(benchmarks)}
+        rows = shaped(_Figures, listed, "file of figures of SGLang's cookbook", "Name MODEL-benchmarks.jsx.").rows
+    found = Imported(unread=unread(data, _CONFIG))
+    for number, cell in enumerate(config.cells):
+        measured = next((row for row in rows if row.match == cell.match), None)
+        _read_cell(found, f"cells.{number}", cell, config, origin, version, measured)
+    fields = [field for cell in data["cells"] for field in unread(cell, _CELL, "cells.*.")]
+    found.unread += dict.fromkeys(fields)
+    if rows:
         found.unread.append("tokens_per_sec_per_gpu")
     return found
 
 
-def _is_cell(cell: Any) -> bool:
-    match = cell.get("match") if isinstance(cell, dict) else None
-    return isinstance(match, dict) and {"hw", "quant"} <= match.keys() and isinstance(cell.get("flags"), list)
-
-
 def _read_cell(
-    found: Imported, where: str, cell: Any, config: Mapping[str, Any], origin: Origin, version: str, figures: Any
+    found: Imported, where: str, cell: _Cell, config: _Config, origin: Origin, version: str, measured: _Row | None
 ) -> None:
-    match = cell["match"]
-    if match.get("nodes", "single") != "single":
+    match = cell.match
+    if match.nodes != "single":
         found.left_out.append(f"{where}: it spans several nodes")
         return
-    checkpoint = config["modelNames"].get(f"{match.get('variant')}|{match.get('quant')}")
-    base = config["modelNames"].get(f"{match.get('variant')}|bf16") or checkpoint
+    checkpoint = config.modelNames.get(f"{match.variant}|{match.quant}")
     if checkpoint is None:
         found.left_out.append(f"{where}: modelNames has no checkpoint for it")
         return
-    command = read_command("sglang", [str(flag) for flag in cell["flags"]])
+    base = config.modelNames.get(f"{match.variant}|bf16", checkpoint)
+    command = read_command("sglang", cell.flags)
     command.model = checkpoint
-    measured = next((row for row in figures if row.get("match") == match), None)
-    engine: dict[str, Any] = {"name": "sglang", "version": str(measured["sglang_version"]) if measured else version}
-    if env := dict(str(pair).split("=", 1) for pair in cell.get("env") or []):
-        engine["environment"] = {"env": env}
+    engine: dict[str, Any] = {"name": "sglang", "version": (measured and measured.sglang_version) or version}
+    if cell.env:
+        engine["environment"] = {"env": dict(pair.split("=", 1) for pair in cell.env)}
     model = {
         "id": base,
         "aliases": list(dict.fromkeys(name.rpartition("/")[2] for name in (base, checkpoint))),
         "facts": {"format": "safetensors", "architecture": "unknown", "source": origin.url},
     }
-    placed = Placed(
-        hardware=match["hw"],
-        precision=match["quant"],
-        profile=_PROFILES.get(match.get("strategy"), "balanced"),
-        verified=cell.get("verified") is True,
-    )
-    note = "" if measured else "the source names no version of SGLang"
-    curve = _curve(measured) if measured and placed.verified and not command.unknown else []
-    made = document(engine, model, command, placed, origin, curve=curve, note=note)
+    profile = _PROFILES.get(match.strategy, "balanced")
+    placed = Placed(hardware=match.hw, precision=match.quant, profile=profile, verified=cell.verified)
+    note = "" if measured and measured.sglang_version else "the source names no version of SGLang"
+    speed = measured.speed if measured and cell.verified and not command.unknown else ()
+    workload, curve = _curve(speed)
+    made = document(engine, model, command, placed, origin, workload=workload, curve=curve, note=note)
     found.recipes.append(made)
     found.left_out += [f"{made['id']}: {words}" for words in command.unknown]
-    found.unread += [field for field in unread(cell, _CELL, "cells.*.") if field not in found.unread]
+    if others := len(speed) - len(curve):
+        found.left_out.append(f"{made['id']}: {others} of its loads, of other traffic")
 
 
-def _curve(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _curve(speed: Sequence[_Speed]) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    """The first row's traffic, and the figures of all rows with the same: a curve is of one."""
+    if not speed:
+        return None, []
+    traffic = speed[0].workload.traffic
     points = []
-    for row in sorted(measured.get("speed") or [], key=lambda row: row["workload"]["max_concurrency"]):
-        times = {"ttft_mean": row.get("ttft_ms"), "itl_mean": row.get("tpot_ms")}
-        known = {name: round(value / 1000, 9) for name, value in times.items() if value}
-        points.append({"concurrency": row["workload"]["max_concurrency"], **known})
-    return points
+    for row in sorted(speed, key=lambda row: row.workload.max_concurrency):
+        if row.workload.traffic == traffic:
+            times = {"ttft_mean": row.ttft_ms, "itl_mean": row.tpot_ms}
+            known = {name: round(value / 1000, 9) for name, value in times.items() if value}
+            points.append({"concurrency": row.workload.max_concurrency, **known})
+    return traffic or None, points

@@ -11,9 +11,12 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
+from pydantic import Field
+
+from outrider.engines.flags import ordered
 from outrider.errors import InvalidInput
 from outrider.recipes.commands import Drafting, read_command
-from outrider.recipes.imported import Imported, Origin, Placed, document, unread
+from outrider.recipes.imported import Imported, Origin, Placed, Shape, document, shaped, unread
 
 SITE = "https://recipes.vllm.ai"
 _TOP = ("hf_id", "meta", "recommended_command", "model", "variants", "features", "opt_in_features", "guide")
@@ -26,98 +29,151 @@ _COMMAND = ("hardware", "strategy", "variant", "node_count", "deploy_type", "env
 _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 
 
+class _Meta(Shape):
+    derived_from: str | None = None
+    hardware: dict[str, str] = Field(default_factory=dict)
+
+
+class _Profile(Shape):
+    brand: str = "nvidia"
+
+
+class _Command(Shape):
+    hardware: str
+    variant: str = ""
+    deploy_type: str = "single_node"
+    argv: list[str] | None = None
+    env: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    hardware_profile: _Profile = _Profile()
+
+
+class _Model(Shape):
+    min_vllm_version: str | None = None
+    parameter_count: str = ""
+    active_parameters: str = ""
+    context_length: int | None = None
+
+
+class _Variant(Shape):
+    precision: str = "unknown"
+    vram_minimum_gb: float | None = Field(default=None, ge=0)
+
+
+class _Mode(Shape):
+    args: list[str] = Field(default_factory=list)
+
+
+class _Drafting(_Mode):
+    modes: dict[str, _Mode] = Field(default_factory=dict)
+
+
+class _Features(Shape):
+    spec_decoding: _Drafting = _Drafting()
+
+
+class _Page(Shape):
+    """What is read of a model's file."""
+
+    hf_id: str = Field(min_length=1)
+    meta: _Meta = _Meta()
+    recommended_command: _Command
+    model: _Model = _Model()
+    variants: dict[str, _Variant] = Field(default_factory=dict)
+    features: _Features = _Features()
+
+
 def read_vllm(data: Any, *, day: date, version: str, url: str | None = None) -> Imported:
     """One recipe of what the site says of a model.
 
     Args:
         data: the JSON.
         day: of the import.
-        version: of vLLM, where the recipe's oldest one is older: its flags are checked.
+        version: of vLLM that the recipe gets, since the source names the oldest alone: its flags are checked.
         url: where it was had; None: the site.
 
     Raises:
-        InvalidInput: it is none of these files, or its command needs several nodes or other hardware than GPUs.
+        InvalidInput: it is none of these files, its command needs several nodes or other hardware than GPUs, or an
+            engine newer than ``version``.
     """
-    command, model = _part(data, "recommended_command"), _part(data, "model")
-    identifier = _part(data, "meta").get("derived_from") or _text(data, "hf_id")
-    if not isinstance(identifier, str) or not _text(data, "hf_id") or not isinstance(command.get("hardware"), str):
-        raise InvalidInput(
-            "This is no recipe of the vLLM project",
-            why="hf_id or recommended_command.hardware is missing",
-            remedy=f"Name a model's file or address: {SITE}/ORG/MODEL.json",
-        )
-    _check_deployment(command)
-    origin = Origin(url or f"{SITE}/{data['hf_id']}.json", "vLLM project", day)
-    read = read_command("vllm", [str(word) for word in command["argv"] if word not in ("vllm", "serve")])
-    variant = _part(_part(data, "variants"), str(command.get("variant")))
-    hardware = command["hardware"]
-    engine: dict[str, Any] = {"name": "vllm", "version": version}
-    if oldest := model.get("min_vllm_version"):
-        engine["min_version"] = str(oldest)
-    if env := {name: str(value) for name, value in _part(command, "env").items()}:
-        engine["environment"] = {"env": env}
+    page = shaped(_Page, data, "recipe of the vLLM project", f"Name a model's file or address: {SITE}/ORG/MODEL.json")
+    command, oldest = page.recommended_command, page.model.min_vllm_version
+    words = _words(command)
+    _check_version(oldest, version)
+    identifier = page.meta.derived_from or page.hf_id
+    origin = Origin(url or f"{SITE}/{page.hf_id}.json", "vLLM project", day)
+    read = read_command("vllm", words)
+    variant = page.variants.get(command.variant, _Variant())
     placed = Placed(
-        hardware=hardware,
-        precision=str(variant.get("precision") or "unknown"),
-        memory_gb=variant.get("vram_minimum_gb"),
-        verified=_part(_part(data, "meta"), "hardware").get(hardware) == "verified",
+        hardware=command.hardware,
+        precision=variant.precision,
+        memory_gb=variant.vram_minimum_gb,
+        verified=page.meta.hardware.get(command.hardware) == "verified",
     )
     made = document(
-        engine,
-        {"id": identifier, "aliases": [identifier.rpartition("/")[2]], "facts": _facts(model, origin.url)},
+        _engine(version, oldest, command),
+        {"id": identifier, "aliases": [identifier.rpartition("/")[2]], "facts": _facts(page.model, origin.url)},
         read,
         placed,
         origin,
-        drafters=list(_drafters(data)),
+        drafters=list(_drafters(page.features.spec_decoding)),
         note="" if oldest is None else f"the source asks for vLLM {oldest} or newer",
     )
-    left_out = [f"{made['id']}: {words}" for words in read.unknown]
-    fields = [
-        *unread(data, _TOP),
-        *unread(_part(data, "meta"), _META, "meta."),
-        *unread(model, _MODEL, "model."),
-        *unread(command, _COMMAND, "recommended_command."),
-    ]
-    return Imported([made], fields, left_out)
+    return Imported([made], _unread(data), [f"{made['id']}: {words}" for words in read.unknown])
 
 
-def _check_deployment(command: Mapping[str, Any]) -> None:
-    kind = command.get("deploy_type", "single_node")
-    if kind != "single_node" or not isinstance(command.get("argv"), list):
+def _unread(data: Mapping[str, Any]) -> list[str]:
+    """Fields that no recipe has a place for."""
+    parts = (("meta", _META), ("model", _MODEL), ("recommended_command", _COMMAND))
+    inner = [field for name, known in parts for field in unread(data.get(name) or {}, known, f"{name}.")]
+    return [*unread(data, _TOP), *inner]
+
+
+def _engine(version: str, oldest: str | None, command: _Command) -> dict[str, Any]:
+    engine: dict[str, Any] = {"name": "vllm", "version": version}
+    if oldest is not None:
+        engine["min_version"] = oldest
+    if env := {name: str(value) for name, value in command.env.items()}:
+        engine["environment"] = {"env": env}
+    return engine
+
+
+def _words(command: _Command) -> list[str]:
+    """The words after ``vllm serve``, of a deployment that a recipe can hold."""
+    if command.deploy_type != "single_node" or command.argv is None:
         raise InvalidInput(
-            f"A deployment of kind {kind} is no recipe of Outrider's",
+            f"A deployment of kind {command.deploy_type} is no recipe of Outrider's",
             why="it is more than one engine process, or gives no argv",
             remedy="Import the file of hardware that holds the model on one node: see recommended_command.by_hardware.",
         )
-    brand = str(_part(command, "hardware_profile").get("brand") or "nvidia").lower()
+    brand = command.hardware_profile.brand.lower()
     if brand != "nvidia":
         raise InvalidInput(f"Its hardware is {brand}'s", why="recipes are for NVIDIA GPUs", remedy="Import another.")
+    return [word for word in command.argv if word not in ("vllm", "serve")]
 
 
-def _facts(model: Mapping[str, Any], url: str) -> dict[str, Any]:
+def _check_version(oldest: str | None, version: str) -> None:
+    """A recipe must not install an engine older than its source says serves the model."""
+    if oldest is not None and ordered(oldest) > ordered(version):
+        raise InvalidInput(
+            f"It asks for vLLM {oldest} or newer",
+            why=f"the recipe would be for {version}",
+            remedy=f"Name a version that serves it: --engine-version {oldest}",
+        )
+
+
+def _facts(model: _Model, url: str) -> dict[str, Any]:
     found: dict[str, Any] = {"format": "safetensors", "architecture": "unknown", "source": url}
-    counts = {"parameters": model.get("parameter_count"), "active_parameters": model.get("active_parameters")}
+    counts = {"parameters": model.parameter_count, "active_parameters": model.active_parameters}
     for name, text in counts.items():
-        if (match := re.fullmatch(r"([\d.]+)([KMBT])", str(text))) is not None:
+        if (match := re.fullmatch(r"(\d+(?:\.\d+)?)([KMBT])", text)) is not None:
             found[name] = round(float(match[1]) * _UNITS[match[2]])
-    if isinstance(model.get("context_length"), int):
-        found["context_length"] = model["context_length"]
+    if model.context_length is not None:
+        found["context_length"] = model.context_length
     return found
 
 
-def _drafters(data: Mapping[str, Any]) -> Iterator[Drafting]:
-    feature = _part(_part(data, "features"), "spec_decoding")
-    for said in (feature, *(mode for mode in _part(feature, "modes").values() if isinstance(mode, dict))):
-        found = read_command("vllm", [str(word) for word in said.get("args") or []]).drafting
+def _drafters(said: _Drafting) -> Iterator[Drafting]:
+    for mode in (said, *said.modes.values()):
+        found = read_command("vllm", mode.args).drafting
         if found is not None:
             yield found
-
-
-def _text(data: Any, name: str) -> str | None:
-    found = data.get(name) if isinstance(data, dict) else None
-    return found if isinstance(found, str) else None
-
-
-def _part(data: Any, name: str) -> Mapping[str, Any]:
-    found = data.get(name) if isinstance(data, dict) else None
-    return found if isinstance(found, dict) else {}
