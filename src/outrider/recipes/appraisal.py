@@ -17,7 +17,7 @@ from outrider.recipes.memory import need
 from outrider.recipes.plan import Prediction
 from outrider.recipes.prediction import Curve, curve_of, predicted
 from outrider.recipes.roofline import Model
-from outrider.recipes.schema import Speculation
+from outrider.recipes.schema import Recipe, Speculation
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
@@ -85,6 +85,7 @@ def _weighed(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelF
     values: dict[str, Any] = {name: flag.value for name, flag in recipe.flags.items()} | dict(endpoint.flags)
     changed: dict[str, str] = {}
     slots = int(values.get("slots") or recipe.limits.max_concurrency)
+    _lengthened(endpoint, recipe, known, values, changed)
     load = replace(_load(endpoint, values, known, slots), adapters=pair.adapters)
     speculation = _speculation(endpoint, pair)
     fit = _fit(pair, endpoint, inventory, known, weights, load, values, speculation)
@@ -140,6 +141,18 @@ def lacking(found: Appraisal, endpoint: Endpoint) -> str:
     if endpoint.resources.memory is not None and fit.available == endpoint.resources.memory:
         whose = "resources.memory allows"
     return f"a replica needs {(fit.needed or 0) / MIB:,.0f} MiB, {fit.missing / MIB:,.0f} MiB more than {whose}"
+
+
+def _lengthened(
+    endpoint: Endpoint, recipe: Recipe, facts: ModelFacts, values: dict[str, Any], changed: dict[str, str]
+) -> None:
+    """A context that holds the workload's requests, where model and recipe go so far."""
+    wanted, has = endpoint.workload.input_tokens + endpoint.workload.output_tokens, values.get("context")
+    most = min(facts.context_length or 0, recipe.limits.max_context or facts.context_length or 0)
+    if has is None or "context" in endpoint.flags or not int(has) < wanted <= most:
+        return
+    values["context"] = min(-(-wanted // _CONTEXT_STEP) * _CONTEXT_STEP, most)
+    changed["context"] = f"tokens a request may hold: the workload's have {wanted:,}"
 
 
 def _load(endpoint: Endpoint, values: Mapping[str, Any], facts: ModelFacts, slots: int) -> Load:

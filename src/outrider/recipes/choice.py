@@ -65,10 +65,10 @@ def choose(
     fitting = sorted(_nearest([one for one in weighed if one.stage is None]), key=lambda one: _order(one, endpoint))
     failing = _nearest([one for one in weighed if one.stage is not None])
     if not fitting:
-        raise _refusal(endpoint, inventory, failing, rejected)
+        raise _refusal(endpoint, inventory, failing, rejected, usable)
     first, *behind = fitting
     passed = {one.pair.label: _passed_over(one, first, endpoint) for one in behind}
-    lines = (*_lines(behind, passed), *_lines(failing, {one.pair.label: one.reason for one in failing}))
+    lines = (*_lines(behind, passed), *_lines(_closest(failing), {one.pair.label: one.reason for one in failing}))
     shown = {one.pair.recipe.id for one in (*fitting, *failing)}
     rejected |= {pair.recipe.id: _FARTHER for pair in found if pair.recipe.id not in shown}
     lines += tuple(f"{name}: {reason}" for name, reason in rejected.items())
@@ -93,6 +93,17 @@ def _laid(
 def _nearest(ones: Sequence[Appraisal]) -> list[Appraisal]:
     by_pair = {id(one.pair): one for one in ones}
     return [by_pair[id(pair)] for pair in nearest([one.pair for one in ones])]
+
+
+def _closest(failing: Sequence[Appraisal]) -> list[Appraisal]:
+    """Of a recipe that does not fit on several numbers of GPUs the one that lacks least: fewer lack more."""
+    least: dict[tuple[str, str, str], Appraisal] = {}
+    for one in failing:
+        device = str(one.pair.device) if one.stage != "fit" else one.pair.device.name
+        key = one.pair.recipe.id, one.stage or "", device
+        if key not in least or one.fit.missing < least[key].fit.missing:
+            least[key] = one
+    return list(least.values())
 
 
 def _lines(ones: Sequence[Appraisal], reasons: dict[str, str]) -> tuple[str, ...]:
@@ -270,17 +281,22 @@ def _none_possible(
 
 
 def _refusal(
-    endpoint: Endpoint, inventory: Inventory, weighed: Sequence[Appraisal], rejected: dict[str, str]
+    endpoint: Endpoint,
+    inventory: Inventory,
+    weighed: Sequence[Appraisal],
+    rejected: dict[str, str],
+    usable: Sequence[Recipe],
 ) -> InvalidInput:
     behind = [one for one in weighed if one.stage in ("objective", "cost")]
     if behind:
         return _unreachable(endpoint, behind)
     closest = min(weighed, key=lambda one: one.fit.missing * one.pair.device.split)
-    why = closest.reason if len(weighed) == 1 else f"{closest.pair.label}, which lacks least, {closest.reason}"
+    lacks = closest.pair.label if len(weighed) == 1 else f"{closest.pair.label}, which lacks least,"
+    others = {recipe.id: recipe for recipe in (*usable, *(one.pair.recipe for one in weighed))}
     return InvalidInput(
         f"{endpoint.model} does not fit",
-        why=why,
-        remedy=shortfall.remedy(closest, endpoint, inventory, weighed),
+        why=f"{lacks} {closest.reason}",
+        remedy=shortfall.remedy(closest, endpoint, inventory, list(others.values())),
         details={
             "needed_bytes": closest.fit.needed,
             "available_bytes": closest.fit.available,
@@ -290,7 +306,7 @@ def _refusal(
 
 
 def _unreachable(endpoint: Endpoint, behind: Sequence[Appraisal]) -> ObjectiveUnreachable:
-    best = min(behind, key=lambda one: (one.stage != "objective", _distance(one, endpoint)))
+    best = min(behind, key=lambda one: _far(one, endpoint))
     figures = best.prediction
     had = "" if figures is None else f"; the best is {best.pair.label}: {_figures(best)}"
     return ObjectiveUnreachable(
@@ -302,6 +318,14 @@ def _unreachable(endpoint: Endpoint, behind: Sequence[Appraisal]) -> ObjectiveUn
             "candidates": {one.pair.label: one.reason for one in behind},
         },
     )
+
+
+def _far(one: Appraisal, endpoint: Endpoint) -> tuple[bool, float, float]:
+    """Latency first; of those which are too dear alone the one with the lowest price."""
+    price = one.pair.device.usd_per_hour
+    if one.stage == "objective":
+        return False, _distance(one, endpoint), 0.0
+    return True, _DEAREST if price is None else price, one.prediction.usd_per_mtok or 0.0 if one.prediction else 0.0
 
 
 def _distance(one: Appraisal, endpoint: Endpoint) -> float:

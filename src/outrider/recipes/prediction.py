@@ -12,8 +12,12 @@ from outrider.recipes.candidate import Pair
 from outrider.recipes.device import Device
 from outrider.recipes.drafting import draft
 from outrider.recipes.plan import Prediction
-from outrider.recipes.schema import CapacityPoint, Recipe, Speculation
+from outrider.recipes.schema import CapacityPoint, Envelope, Recipe, Speculation
 from outrider.spec.workload import Workload
+
+_LONGER = 2
+"""Times a curve's prompts beyond which it says less of a workload than the roofline does: reading a prompt takes as
+much longer as it is longer, and the roofline's own error is smaller than that (docs/performance.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +60,35 @@ def curve_of(
     own = pair.drafts_as_offered(speculation)
     counted = expected(recipe, speculation, workload, own=own)
 
-    def computed(load: int) -> CapacityPoint:
-        return _point(device, model, speculation, workload, load, counted.length)
+    def computed(load: int, traffic: Workload = workload) -> CapacityPoint:
+        return _point(device, model, speculation, traffic, load, counted.length)
 
-    if pair.tested and recipe.capacity_curve and own:
-        return _recorded(recipe, device, None if missing else computed)
+    measured = pair.tested and bool(recipe.capacity_curve) and own
+    longer = measured and _longer(recipe.workload, workload)
+    if measured and (missing or not longer):
+        of = _traffic(recipe.workload, workload)
+        return _recorded(recipe, device, None if missing else lambda load: computed(load, of))
     if missing:
         return Curve((), "roofline", f"cannot be predicted: {missing} not known")
     basis, drafts = _basis(device, speculation, counted), speculation.method != "off"
+    if longer:
+        basis += f"; the recipe's curve is of prompts of {recipe.workload.input_tokens:,} tokens, too short to go by"
     return Curve(tuple(map(computed, loads)), "roofline", basis, counted if drafts else None)
+
+
+def _longer(measured: Envelope, workload: Workload) -> bool:
+    """Whether the workload's prompts, where somebody said them, are too long to go by a curve of shorter ones."""
+    said = workload.input_tokens != Workload.model_fields["input_tokens"].default
+    return said and workload.input_tokens > _LONGER * (measured.input_tokens or workload.input_tokens)
+
+
+def _traffic(measured: Envelope, workload: Workload) -> Workload:
+    """What a curve was measured with, as far as its recipe says it."""
+    lengths = {"input_tokens": measured.input_tokens, "output_tokens": measured.output_tokens}
+    known = {name: value for name, value in lengths.items() if value is not None}
+    if measured.prefix_hit_rate is not None and measured.input_tokens is not None:
+        known["shared_prefix_tokens"] = round(measured.prefix_hit_rate * measured.input_tokens)
+    return workload.model_copy(update=known)
 
 
 def predicted(curve: Curve, concurrency: int, device: Device) -> Prediction | None:

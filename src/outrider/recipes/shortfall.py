@@ -22,15 +22,14 @@ _MOST = 8
 """GPUs of one machine, as they are sold."""
 
 
-def remedy(nearest: Appraisal, endpoint: Endpoint, inventory: Inventory, others: Sequence[Appraisal]) -> str:
+def remedy(nearest: Appraisal, endpoint: Endpoint, inventory: Inventory, recipes: Sequence[Recipe]) -> str:
     """What to change: requests and context, precision, then hardware; the first that helps, and the hardware always.
 
     Args:
         nearest: of all that do not fit the one that lacks least.
-        others: all that do not fit.
+        recipes: all that other hardware could be had for, those that were never weighed here included.
     """
     found = _on_cpu(nearest) if nearest.pair.device.kind == "cpu" else _requests(nearest) or _precision(nearest)
-    recipes = list({one.pair.recipe.id: one.pair.recipe for one in others}.values())
     larger = smallest(recipes, endpoint, inventory)
     more = "" if larger is None else f"It fits on {larger.pair.device}: {larger.pair.recipe.id}."
     return " ".join(part for part in (found, more) if part) or _NOTHING
@@ -93,9 +92,10 @@ def smallest(recipes: Sequence[Recipe], endpoint: Endpoint, inventory: Inventory
         found for recipe in recipes if recipe.hardware.kind == "gpu" for found in _fitting(recipe, endpoint, inventory)
     ]
 
-    def order(one: Appraisal) -> tuple[bool, bool, float, int]:
-        device = one.pair.device
-        return device.name not in kinds(inventory), device.name not in own, device.usd_per_hour or inf, device.count
+    def order(one: Appraisal) -> tuple[bool, bool, float, int, bool]:
+        device, tested = one.pair.device, one.pair.tested
+        elsewhere, foreign = device.name not in kinds(inventory), device.name not in own
+        return elsewhere, foreign, device.usd_per_hour or inf, device.count, not tested
 
     return min(fitting, key=order, default=None)
 
