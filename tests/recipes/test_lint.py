@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from typing import Any
 
 import pytest
@@ -69,6 +70,7 @@ def test_an_error_stands_with_its_line(old: str, new: str, field: str, says: str
     [
         (lambda r: r.update(id="other/llamacpp-cpu"), "id", f"did you mean {ID!r}?"),
         (lambda r: r.update(id="smollm2-135m/vllm-cpu"), "id", "does not name its engine, 'llamacpp'"),
+        (lambda r: r.update(id="smollm2-135m/llamacpp-gpu"), "id", "does not name its hardware, 'cpu'"),
         (lambda r: r.update(stale_after=date(2026, 11, 30)), "stale_after", "2026-11-30 is over"),
         (lambda r: r["limits"].update(max_concurrency=2), "capacity_curve.2.concurrency", "beyond limits"),
     ],
@@ -205,3 +207,17 @@ def test_one_id_in_two_places_says_which_is_used() -> None:
 
 def test_broken_files_of_the_catalog_do_not_disturb() -> None:
     assert check(TEXT, known=[RecipeFile("x.yaml", "id: [", 1), RecipeFile("y.yaml", None, 2)]) == []
+
+
+def test_an_id_names_the_number_and_kind_of_gpus() -> None:
+    hardware = {"kind": "gpu", "gpu": "RTX 5090", "count": 2, "min_memory_bytes": 0}
+    for how, warned in (("2xrtx-5090", False), ("2xrtx-5090-fp8-latency", False), ("rtx-5090", True), ("cpu", True)):
+        text = changed(partial(dict[str, Any].update, id=f"smollm2-135m/llamacpp-{how}", hardware=hardware))
+        assert [finding.field for finding in check(text) if "hardware" in finding.message] == ["id"] * warned
+
+
+def test_a_slice_accepts_no_more_than_is_drafted() -> None:
+    text = changed(lambda r: r["drafters"][0]["slices"][0].update(acceptance_length=9))
+    (found,) = check(text)
+    assert found.field == "drafters.0.slices.0.acceptance_length"
+    assert "more than 7 drafted" in found.message

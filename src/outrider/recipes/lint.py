@@ -6,6 +6,7 @@ capacity curve, flags that its engine takes, and no id that another file takes a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -171,14 +172,27 @@ def _naming(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
     spellings = [nearest_name(name.rpartition("/")[2]) for name in names]
     whose, slash, how = identifier.partition("/")
     engine_name = engine.get("name")
-    kind = _part(data, "hardware").get("kind")
+    hardware = _where(_part(data, "hardware"))
     if not spellings or not isinstance(engine_name, str):
         return
-    near = f"{spellings[0]}/{engine_name}-{kind}"
+    near = f"{spellings[0]}/{engine_name}-{hardware}"
     if not slash or nearest_name(whose) not in spellings:
         yield WARNING, _problem("id", f"{identifier!r} does not begin with its model, {spellings[0]!r} and '/'", near)
     elif how != engine_name and not how.startswith(f"{engine_name}-"):
         yield WARNING, _problem("id", f"{identifier!r} does not name its engine, {engine_name!r}, after '/'", near)
+    elif how != engine_name and re.match(rf"{engine_name}-{re.escape(hardware)}(-|$)", how) is None:
+        yield (
+            WARNING,
+            _problem("id", f"{identifier!r} does not name its hardware, {hardware!r}, after the engine", near),
+        )
+
+
+def _where(hardware: Mapping[str, Any]) -> str:
+    """As ids write hardware: ``cpu``, ``h200``, ``2xrtx-5090``, ``2x8xh200`` for nodes."""
+    if hardware.get("kind") != "gpu":
+        return "cpu"
+    many = "".join(f"{hardware[name]}x" for name in ("nodes", "count") if hardware.get(name, 1) != 1)
+    return many + nearest_name(str(hardware.get("gpu")).replace(" ", "-"))
 
 
 def _references(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
@@ -287,6 +301,8 @@ def _drafter(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
             yield ERROR, _problem(f"speculation.{field}", f"{method} has no drafter of its own")
     for index, option in enumerate(_list(data.get("drafters"))):
         yield from _accepted(f"drafters.{index}", option, option)
+        for number, one in enumerate(_list(option.get("slices")) if isinstance(option, dict) else []):
+            yield from _accepted(f"drafters.{index}.slices.{number}", one, option)
     for index, point in enumerate(_list(data.get("capacity_curve"))):
         yield from _accepted(f"capacity_curve.{index}", point, chosen)
 
