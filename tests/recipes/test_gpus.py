@@ -25,6 +25,8 @@ def test_every_row_has_a_source_and_rates_that_rise(row: GpuFacts) -> None:
         ("NVIDIA A100-SXM4-80GB", "A100"),
         ("NVIDIA GeForce RTX 4090", "RTX 4090"),
         ("RTX-4090", "RTX 4090"),
+        ("rtx4090", "RTX 4090"),
+        ("H100PCIe", "H100 PCIe"),
         ("h200", "H200"),
         ("GB300", "B300"),
     ],
@@ -34,7 +36,7 @@ def test_a_drivers_name_finds_its_kind(driver: str, name: str) -> None:
     assert found is not None and found.name == name
 
 
-@pytest.mark.parametrize("unknown", ["NVIDIA GH200 480GB", "Tesla T4", ""])
+@pytest.mark.parametrize("unknown", ["NVIDIA GH200 480GB", "Tesla T4", "L40", "H1000", ""])
 def test_a_name_that_only_looks_alike_is_not_taken(unknown: str) -> None:
     assert gpu_facts(unknown) is None
 

@@ -211,6 +211,7 @@ def test_a_context_that_does_not_fit_is_shortened_unless_set_by_hand() -> None:
     ("spec", "said"),
     [
         ({"resources": {"gpu": "T4"}}, "nothing is known of the GPU T4; known: H100"),
+        ({"resources": {"gpu": "H20"}}, "nothing is known of the GPU H20 (did you mean H200?)"),
         ({"resources": {"gpu": "H200:3"}}, "64 heads cannot be divided among 3 GPUs"),
         ({"resources": {"gpu": "H200:2"}, "flags": {"gpus": 4}}, "flags.gpus is 4, resources.gpu H200:2"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -151,7 +152,10 @@ def _no_hardware(recipe: Recipe, endpoint: Endpoint, inventory: Inventory) -> st
     have = sum(count for kind, count in kinds(inventory).items() if same_kind(kind, made.gpu or ""))
     asked, fixed = wanted(endpoint), endpoint.flags.get("gpus")
     if asked and gpu_facts(asked[0]) is None:
-        return f"nothing is known of the GPU {asked[0]}; known: {', '.join(kind.name for kind in gpus())}"
+        names = [kind.name for kind in gpus()]
+        near = difflib.get_close_matches(asked[0].upper(), names, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        return f"nothing is known of the GPU {asked[0]}{hint}; known: {', '.join(names)}"
     if asked and fixed is not None and asked[1] not in (None, fixed):
         return f"flags.gpus is {fixed}, resources.gpu {endpoint.resources.gpu}"
     if names := [name for name in ([asked[0]] if asked else kinds(inventory)) if not computes(recipe.precision, name)]:

@@ -260,6 +260,8 @@ def _none_possible(
     for name, reason in rejected.items():
         alike.setdefault(reason, []).append(name)
     why = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in alike.items())
+    if len(alike) == 1 and len(rejected) > 1:
+        why = f"all {len(rejected)} of its recipes: {next(iter(alike))}"
     remedy = "Change what the reasons name, or add a recipe of your own (docs/guides/recipes.md)."
     details: dict[str, object] = {"rejected": rejected}
     wanting = [recipe for recipe in usable if unfit(recipe, endpoint, inventory) is None]

@@ -71,7 +71,8 @@ def cpu() -> CpuFacts:
 def gpu_facts(name: str) -> GpuFacts | None:
     """The kind that a name means: a recipe's, or a driver's (``NVIDIA H100 80GB HBM3``). None: not known.
 
-    Whole words decide (``GH200`` is no ``H200``), and of several kinds the one named by most words.
+    Whole words decide, however they are joined (``RTX4090`` is an ``RTX 4090``, ``GH200`` no ``H200``), and of several
+    kinds the one named by most words.
     """
     words = _words(name)
     found = [
@@ -81,7 +82,7 @@ def gpu_facts(name: str) -> GpuFacts | None:
 
 
 def _words(name: str) -> list[str]:
-    return re.split(r"[\s_-]+", name.lower().strip())
+    return re.findall(r"[a-z]+|\d+", name.lower())
 
 
 def _holds(words: list[str], part: list[str]) -> bool:
