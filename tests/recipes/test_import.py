@@ -242,3 +242,11 @@ def test_a_cell_that_is_none_is_refused(cell: str) -> None:
     text = f"export const config = {{modelNames: {{}}, cells: [{cell}]}};"
     with pytest.raises(InvalidInput, match=r"cells\.0"):
         read_sglang(text, day=DAY, version="0.5.23")
+
+
+def test_a_field_of_another_kind_is_named() -> None:
+    data = _vllm()
+    data["variants"]["default"]["vram_minimum_gb"] = "much"
+    with pytest.raises(InvalidInput) as caught:
+        read_vllm(data, day=DAY, version="0.32.0")
+    assert "variants.default.vram_minimum_gb = 'much'" in (caught.value.why or "")

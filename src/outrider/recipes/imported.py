@@ -13,6 +13,7 @@ from outrider.engines.speculation import WITH_DRAFTER
 from outrider.errors import InvalidInput
 from outrider.recipes.commands import Command, Drafting
 from outrider.spec.names import nearest_name
+from outrider.spec.problems import problems
 
 _FRESH = timedelta(days=180)
 """How long an imported recipe is taken to be right: engines drift."""
@@ -47,7 +48,7 @@ def shaped(shape: type[_Shaped], data: Any, what: str, remedy: str = "") -> _Sha
     try:
         return shape.model_validate(data)
     except ValidationError as error:
-        bad = [f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}" for one in error.errors()[:_SHOWN]]
+        bad = [problem["message"] for problem in problems(shape, error.errors())[:_SHOWN]]
         raise InvalidInput(f"This is no {what}", why="; ".join(bad), remedy=remedy) from error
 
 
