@@ -61,3 +61,9 @@ def test_without_it_only_the_decision_is_shown() -> None:
     made = plan(parse({"model": "Qwen/Qwen3-8B"}), INVENTORIES["1×H200"], SHIPPED)
     short = "\n".join(line.text for _, line in explain(made).walk())
     assert "considered" not in short and "speed: " in short
+
+
+def test_a_speed_that_cannot_be_predicted_is_said_to_be_unknown() -> None:
+    recipe = "deepseek-v4-pro/vllm-8xh200-fp8"
+    text = tree({"model": "deepseek-ai/DeepSeek-V4-Pro"}, INVENTORIES["8×H200"], (recipe,))
+    assert "  speed: unknown\n    cannot be predicted; not known: layers" in text

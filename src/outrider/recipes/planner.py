@@ -98,6 +98,7 @@ def _decisions(
         *settings,
         *_arrivals(endpoint, found),
         *_sizes(endpoint, found),
+        *_unpredicted(found),
         *_routing(endpoint),
         drafting,
         *_adapters(choice.given),
@@ -190,7 +191,7 @@ def _hardware(endpoint: Endpoint, found: Appraisal, inventory: Inventory) -> Dec
 def _memory(endpoint: Endpoint, found: Appraisal) -> Decision:
     """What one replica needs, in words."""
     fit, load, gpu = found.fit, found.load, found.pair.device.kind == "gpu"
-    value = "unknown" if fit.needed is None else f"{fit.needed / MIB:.0f} MiB"
+    value = "unknown" if fit.needed is None else f"{fit.needed / MIB:,.0f} MiB"
     if fit.parts:
         held = f"{load.requests} × {load.tokens:,} tokens or one of {load.context:,}"
         if not gpu:
@@ -206,7 +207,7 @@ def _memory(endpoint: Endpoint, found: Appraisal) -> Decision:
     elif (replicas := max(1, endpoint.scaling.min_replicas)) > 1 and fit.parts:
         reason += f"; {replicas} replicas of it"
     if endpoint.resources.memory is not None and not gpu:
-        value = f"{endpoint.resources.memory / MIB:.0f} MiB"
+        value = f"{endpoint.resources.memory / MIB:,.0f} MiB"
         reason = f"set by you; {'needs ' if fit.parts else ''}{reason}"
     return Decision(choice="memory", value=value, reason=reason)
 
@@ -235,6 +236,13 @@ def _arrivals(endpoint: Endpoint, found: Appraisal) -> list[Decision]:
         needed = math.ceil(rate / flow.most)
         reason = f"{each} are more than {flow.most:.3g}, which is all that a replica finishes: it takes {needed}"
     return [Decision(choice="requests in flight", value=f"{flow.requests} a replica", reason=reason)]
+
+
+def _unpredicted(found: Appraisal) -> list[Decision]:
+    """Why nothing is said of its speed; nothing where something is."""
+    if found.curve.points:
+        return []
+    return [Decision(choice="speed", value="unknown", reason=found.curve.basis)]
 
 
 def _routing(endpoint: Endpoint) -> list[Decision]:

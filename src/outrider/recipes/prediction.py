@@ -69,7 +69,7 @@ def curve_of(
         of = _traffic(recipe.workload, workload)
         return _recorded(recipe, device, None if missing else lambda load: computed(load, of))
     if missing:
-        return Curve((), "roofline", f"cannot be predicted: {missing} not known")
+        return Curve((), "roofline", f"cannot be predicted; not known: {missing}")
     basis, drafts = _basis(device, speculation, counted), speculation.method != "off"
     if longer:
         basis += f"; the recipe's curve is of prompts of {recipe.workload.input_tokens:,} tokens, too short to go by"
