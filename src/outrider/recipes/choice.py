@@ -293,11 +293,11 @@ def _refusal(
     if behind:
         return _unreachable(endpoint, behind)
     closest = min(weighed, key=lambda one: one.fit.missing * one.pair.device.split)
-    lacks = closest.pair.label if len(weighed) == 1 else f"{closest.pair.label}, which lacks least,"
+    lacks = closest.pair.label if len(weighed) == 1 else f"{closest.pair.label}, which lacks least"
     others = {recipe.id: recipe for recipe in (*usable, *(one.pair.recipe for one in weighed))}
     return InvalidInput(
         f"{endpoint.model} does not fit",
-        why=f"{lacks} {closest.reason}",
+        why=f"{lacks}: {closest.reason}",
         remedy=shortfall.remedy(closest, endpoint, inventory, list(others.values())),
         details={
             "needed_bytes": closest.fit.needed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outrider.errors import InvalidSpec, Problem
-from outrider.recipes.flags import FlagValue, complaint, shown
+from outrider.recipes.flags import FlagValue, complaint
 from outrider.recipes.schema import Recipe
 from outrider.spec.endpoint import Endpoint
 
@@ -17,8 +17,7 @@ def wrong_flags(endpoint: Endpoint, recipe: Recipe) -> list[Problem]:
 
 def refusal(recipe: Recipe, wrong: list[Problem]) -> InvalidSpec:
     """The error that names them all."""
-    known = ", ".join(shown(recipe.engine.name))
-    return InvalidSpec(f"{recipe.engine.name} cannot take these flags", wrong, remedy=f"Its flags: {known}.")
+    return InvalidSpec(f"{recipe.engine.name} cannot take these flags", wrong)
 
 
 def _problem(endpoint: Endpoint, recipe: Recipe, name: str, value: FlagValue) -> Problem | None:
