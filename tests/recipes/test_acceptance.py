@@ -98,3 +98,20 @@ def test_an_acceptance_length_is_never_more_than_can_be() -> None:
     found = expected(CPU, one, Workload(structured_output=True), own=True)
     assert found.length == 2 and "2 tokens at most" in found.source
     assert expected(CPU, Speculation(method="off", reason="a test"), Workload(), own=True).length == 1
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_what_the_recipes_say_of_the_shipped_drafter_on_a_gpu_was_measured(engine: str) -> None:
+    rows = json.loads((RESULTS / "drafter/results/gpu.json").read_text())["rows"]
+    measured = {row["slice"]: row for row in rows if row["engine"] == engine}
+    recipe = SHIPPED.get(f"smollm2-135m-instruct/{engine}-h200-bf16")
+    (option,) = recipe.drafters
+    said = {one.name: one for one in option.slices if one.itl_over_none is not None}
+    assert said.keys() == measured.keys()
+    for name, row in measured.items():
+        assert said[name].acceptance_length == pytest.approx(row["tau_engine"], abs=0.006)
+        assert said[name].itl_over_none == pytest.approx(row["decode_ms_over_none"], abs=0.006)
+    one, many = (point.acceptance_length for point in option.break_even)
+    assert one == pytest.approx(max(r["tau_engine"] * r["decode_ms_over_none"] for r in measured.values()), abs=0.05)
+    needed = max(row["tau_engine"] / row["output_tps_at_once_over_none"] for row in measured.values())
+    assert many == pytest.approx(needed, abs=0.05)
