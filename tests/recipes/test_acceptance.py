@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from outrider.recipes.acceptance import ASSUMED, expected
+from outrider.recipes.bound import break_even
 from outrider.recipes.library import Catalog, load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
@@ -115,3 +116,22 @@ def test_what_the_recipes_say_of_the_shipped_drafter_on_a_gpu_was_measured(engin
     assert one == pytest.approx(max(r["tau_engine"] * r["decode_ms_over_none"] for r in measured.values()), abs=0.05)
     needed = max(row["tau_engine"] / row["output_tps_at_once_over_none"] for row in measured.values())
     assert many == pytest.approx(needed, abs=0.05)
+
+
+def test_what_drafting_costs_is_what_was_measured_where_it_was() -> None:
+    """Drafting is faster by as much as τ is above the break-even; a computed step of 8 tokens would say otherwise."""
+    itl = {}
+    for word in ("auto", "off"):
+        made = planned(CPU, "CPU", workload={"concurrency": 1}, drafter=word).prediction
+        assert made is not None and made.itl is not None
+        itl[word] = made.itl
+        assert ("as it was measured" in made.basis) is (word == "auto")
+    assert itl["off"] / itl["auto"] == pytest.approx(2.08 / 1.8, rel=0.01)
+
+
+def test_the_break_even_is_of_as_many_drafts() -> None:
+    recipe = SHIPPED.get("qwen3-8b/sglang-h200-bf16")
+    assert break_even(recipe, "dflash", 32, 7) == 1.74
+    assert break_even(recipe, "dflash", 32, 15) == 2.77
+    assert break_even(recipe, "dflash", 32, 3) in (1.74, 2.77)
+    assert break_even(recipe, "eagle3", 32, 7) is None

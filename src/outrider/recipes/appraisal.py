@@ -186,7 +186,7 @@ def _unprofitable(endpoint: Endpoint, pair: Pair) -> str | None:
     most = chosen.max_useful_concurrency
     if each and most and each > most:
         return f"{chosen.method} pays up to {most} requests in flight, {each} are expected"
-    needed = break_even(recipe, chosen.method, each or 1)
+    needed = break_even(recipe, chosen.method, each or 1, chosen.tokens)
     counted = expected(recipe, chosen, endpoint.workload, own=pair.drafts_as_offered(chosen))
     if needed is None or not counted.known or counted.length >= needed:
         return None

@@ -51,7 +51,7 @@ def speculation(drafter: BoundDrafter, recipe: Recipe, *, concurrency: int | Non
     Args:
         concurrency: requests in flight of one replica; None: not known, so the lightest load counts.
     """
-    needed = break_even(recipe, drafter.method, concurrency or 1)
+    needed = break_even(recipe, drafter.method, concurrency or 1, drafter.tokens)
     has = drafter.acceptance_length
     if needed is not None and (has is None or has < needed):
         known = "its τ was never measured" if has is None else f"its τ is {has:.2f}"
@@ -83,11 +83,19 @@ def listed(drafter: BoundDrafter, recipe: Recipe) -> Recipe:
     return recipe.model_copy(update={"drafters": (option, *recipe.drafters)})
 
 
-def break_even(recipe: Recipe, method: str, concurrency: int) -> float | None:
-    """τ from which drafting is faster than plain decoding at a load, as the recipe knows it; None: it does not."""
-    known = [point for option in recipe.drafters if option.method == method for point in option.break_even]
-    if not known:
+def break_even(recipe: Recipe, method: str, concurrency: int, tokens: int | None = None) -> float | None:
+    """τ from which drafting is faster than plain decoding at a load, as the recipe knows it; None: it does not.
+
+    That is as many times as long as a plain step as a step with drafting takes.
+
+    Args:
+        tokens: drafted a step; where the recipe knows several numbers of them, the same one's counts.
+    """
+    options = [option for option in recipe.drafters if option.method == method and option.break_even]
+    if not options:
         return None
+    same = [option for option in options if option.tokens == tokens]
+    known = [point for option in same or options for point in option.break_even]
     below = [point for point in known if point.concurrency <= concurrency]
     nearest = max(below, key=lambda p: p.concurrency) if below else min(known, key=lambda p: p.concurrency)
     return nearest.acceptance_length

@@ -294,7 +294,7 @@ def _ungrammatical(chosen: Speculation, recipe: Recipe) -> tuple[str, ...]:
 def _slower(found: Appraisal) -> tuple[str, ...]:
     """That drafting does not pay at the load that is planned for: auto goes by one request where no load is said."""
     counted, load = found.curve.acceptance, found.prediction.concurrency if found.prediction else 1
-    needed = break_even(found.pair.recipe, found.speculation.method, load)
+    needed = break_even(found.pair.recipe, found.speculation.method, load, found.speculation.tokens)
     if counted is None or not counted.known or needed is None or counted.length >= needed:
         return ()
     return (

@@ -8,6 +8,7 @@ from typing import Literal
 
 from outrider.recipes import capacity, roofline
 from outrider.recipes.acceptance import Acceptance, expected
+from outrider.recipes.bound import break_even
 from outrider.recipes.candidate import Pair
 from outrider.recipes.device import Device
 from outrider.recipes.drafting import draft
@@ -27,18 +28,15 @@ class Curve:
     Attributes:
         points: by rising concurrency; empty: nothing can be said.
         basis: whose measurement, or what was assumed; where there are no points, what is missing.
+        known: how its loads came to be, one word: measured, published or predicted.
         acceptance: what it counts on of a drafter; None: nothing drafts, or it was measured with the drafter at work.
     """
 
     points: tuple[CapacityPoint, ...]
     source: Literal["curve", "roofline"]
     basis: str
+    known: Literal["measured", "published", "predicted"] = "predicted"
     acceptance: Acceptance | None = None
-
-    @property
-    def known(self) -> str:
-        """How its loads came to be, one word."""
-        return "measured" if self.source == "curve" else "predicted"
 
 
 def curve_of(
@@ -61,7 +59,8 @@ def curve_of(
     counted = expected(recipe, speculation, workload, own=own)
 
     def computed(load: int, traffic: Workload = workload) -> CapacityPoint:
-        return _point(device, model, speculation, traffic, load, counted.length)
+        measured = break_even(recipe, speculation.method, load, speculation.tokens) if pair.tested else None
+        return _point(device, model, speculation, traffic, load, counted.length, measured)
 
     measured = pair.tested and bool(recipe.capacity_curve) and own
     longer = measured and _longer(recipe.workload, workload)
@@ -71,9 +70,11 @@ def curve_of(
     if missing:
         return Curve((), "roofline", f"cannot be predicted; not known: {missing}")
     basis, drafts = _basis(device, speculation, counted), speculation.method != "off"
+    if pair.tested and break_even(recipe, speculation.method, 1, speculation.tokens) is not None:
+        basis += "; what drafting costs a step as it was measured"
     if longer:
         basis += f"; the recipe's curve is of prompts of {recipe.workload.input_tokens:,} tokens, too short to go by"
-    return Curve(tuple(map(computed, loads)), "roofline", basis, counted if drafts else None)
+    return Curve(tuple(map(computed, loads)), "roofline", basis, acceptance=counted if drafts else None)
 
 
 def _longer(measured: Envelope, workload: Workload) -> bool:
@@ -133,11 +134,18 @@ def _recorded(recipe: Recipe, device: Device, computed: Callable[[int], Capacity
             figures = {"ttft_mean": other.ttft, "itl_mean": other.itl, "output_tps": other.output_tps}
             values |= {name: figures[name] or 0 for name, value in lacking.items() if value is None}
         points.append(point.model_copy(update=values))
-    return Curve(tuple(points), "curve", basis + ("; what it lacks is the roofline's" if filled else ""))
+    basis += "; what it lacks is the roofline's" if filled else ""
+    return Curve(tuple(points), "curve", basis, "published" if who.status == "published" else "measured")
 
 
 def _point(
-    device: Device, model: roofline.Model, speculation: Speculation, workload: Workload, load: int, tau: float
+    device: Device,
+    model: roofline.Model,
+    speculation: Speculation,
+    workload: Workload,
+    load: int,
+    tau: float,
+    slower: float | None,
 ) -> CapacityPoint:
     found = roofline.speed(
         model,
@@ -148,6 +156,7 @@ def _point(
         shared_tokens=workload.shared_prefix_tokens,
         output_tokens=workload.output_tokens,
         acceptance=tau,
+        slower=slower,
     )
     return CapacityPoint(
         concurrency=load,

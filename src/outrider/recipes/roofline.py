@@ -105,16 +105,22 @@ def speed(
     shared_tokens: int,
     output_tokens: int,
     acceptance: float,
+    slower: float | None = None,
 ) -> Speed:
     """What ``requests`` requests, always in flight, see: prompts are read between steps, and all wait for it.
 
     Args:
         shared_tokens: leading tokens of a prompt that the prefix cache holds.
         acceptance: tokens committed a step, τ.
+        slower: times a plain step that one with the drafter was measured to take; None: it is computed.
     """
     fresh = max(1, input_tokens - shared_tokens)
     prompt = step_seconds(model, device, requests=1, tokens=fresh, context=input_tokens)
-    decode = decode_seconds(model, device, drafter, requests=requests, context=input_tokens + output_tokens // 2)
+    context = input_tokens + output_tokens // 2
+    if slower is None:
+        decode = decode_seconds(model, device, drafter, requests=requests, context=context)
+    else:
+        decode = slower * step_seconds(model, device, requests=requests, tokens=1, context=context)
     steps = output_tokens / acceptance
     answer = steps * decode + (requests - 1) * prompt
     waiting = (requests - 1) * prompt / (answer + prompt)  # how likely another's prompt is being read on arrival
