@@ -202,7 +202,7 @@ def _figures(point: CapacityPoint) -> str:
         elif typical is not None:
             parts.append(f"{name} {seconds(typical)}")
     if point.output_tps is not None:
-        parts.append(f"{point.output_tps:.0f} output tokens/s")
+        parts.append(f"{point.output_tps:,.0f} output tokens/s")
     return ", ".join(parts) or f"concurrency {point.concurrency}"
 
 
