@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from outrider.errors import InvalidInput, ObjectiveUnreachable
+from outrider.errors import InvalidInput, ObjectiveUnreachable, UnknownModel
 from outrider.recipes.library import Catalog, load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
 from outrider.spec.endpoint import parse
+from outrider.spec.facts import ModelFacts
 from tests.recipes.inventories import INVENTORIES
 
 SHIPPED = load_catalog([])
@@ -84,3 +85,13 @@ def test_where_all_is_too_dear_the_least_price_is_the_best() -> None:
     with pytest.raises(ObjectiveUnreachable) as caught:
         plan(parse(spec), INVENTORIES["4×L40S"], SHIPPED)
     assert "on 1 × L40S" in (caught.value.why or "")
+
+
+def test_a_checkpoint_without_a_recipe_is_told_to_name_a_gpu() -> None:
+    facts = ModelFacts(format="safetensors", architecture="llama", source="config.json of w")
+    with pytest.raises(UnknownModel) as caught:
+        plan(parse({"model": "path:/w"}), INVENTORIES["CPU"], SHIPPED, facts)
+    assert "--gpu H100" in (caught.value.remedy or "")
+    with pytest.raises(UnknownModel, match="Nothing is known") as unknown:
+        plan(parse({"model": "nobody/none"}), INVENTORIES["CPU"], SHIPPED)
+    assert "a directory of safetensors" in (unknown.value.remedy or "")

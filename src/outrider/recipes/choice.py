@@ -361,10 +361,15 @@ def _unknown(endpoint: Endpoint, catalog: Catalog, facts: ModelFacts | None, inv
     else:
         tried.append(f"facts of {facts.source}: {facts.format} without a recipe needs a GPU, only GGUF does without")
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
+    files = (
+        "a GGUF file (weights path:/FILE) or, for a GPU, a directory of safetensors (outrider model pull fetches one)"
+    )
+    if facts is not None and facts.format == "safetensors" and not (inventory.gpus or endpoint.resources.gpu):
+        files = "a kind of GPU to plan for (--gpu H100)"
     return UnknownModel(
         f"Nothing is known of the model {endpoint.model!r}",
         why="tried " + "; ".join(tried),
-        remedy=f"{hint}Name a GGUF file (weights path:/FILE), or put a recipe into ~/.config/outrider/recipes or a"
-        " directory in OUTRIDER_RECIPES: docs/guides/recipes.md says how.",
+        remedy=f"{hint}Name {files}, or put a recipe into ~/.config/outrider/recipes or a directory in"
+        " OUTRIDER_RECIPES: docs/guides/recipes.md says how.",
         details={"tried": tried, "nearest": near[0] if near else None, "suggestions": near},
     )
