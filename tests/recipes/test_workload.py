@@ -95,3 +95,10 @@ def test_a_checkpoint_without_a_recipe_is_told_to_name_a_gpu() -> None:
     with pytest.raises(UnknownModel, match="Nothing is known") as unknown:
         plan(parse({"model": "nobody/none"}), INVENTORIES["CPU"], SHIPPED)
     assert "a directory of safetensors" in (unknown.value.remedy or "")
+
+
+def test_a_curve_says_which_flags_it_was_measured_without() -> None:
+    plain, other = planned(), planned(flags={"batch_size": 2048, "context": 2048})
+    assert plain.prediction and other.prediction
+    assert "measured without" not in plain.prediction.basis
+    assert other.prediction.basis.endswith("; measured without batch_size=2048")

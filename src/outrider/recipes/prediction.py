@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from outrider.recipes import capacity, roofline
 from outrider.recipes.acceptance import Acceptance, expected
@@ -66,7 +66,8 @@ def curve_of(
     longer = measured and _longer(recipe.workload, workload)
     if measured and (missing or not longer):
         of = _traffic(recipe.workload, workload)
-        return _recorded(recipe, device, None if missing else lambda load: computed(load, of))
+        curve = _recorded(recipe, device, None if missing else lambda load: computed(load, of))
+        return replace(curve, basis=curve.basis + _without(recipe, model.values))
     if missing:
         return Curve((), "roofline", f"cannot be predicted; not known: {missing}")
     basis, drafts = _basis(device, speculation, counted), speculation.method != "off"
@@ -81,6 +82,13 @@ def _longer(measured: Envelope, workload: Workload) -> bool:
     """Whether the workload's prompts, where somebody said them, are too long to go by a curve of shorter ones."""
     said = workload.input_tokens != Workload.model_fields["input_tokens"].default
     return said and workload.input_tokens > _LONGER * (measured.input_tokens or workload.input_tokens)
+
+
+def _without(recipe: Recipe, values: Mapping[str, Any]) -> str:
+    """The flags in effect that the curve was not measured with; a context bounds requests and changes no speed."""
+    own = {name: flag.value for name, flag in recipe.flags.items()}
+    names = [name for name, value in values.items() if name != "context" and own.get(name) != value]
+    return f"; measured without {', '.join(f'{name}={values[name]}' for name in names)}" if names else ""
 
 
 def _traffic(measured: Envelope, workload: Workload) -> Workload:
