@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from outrider.errors import InvalidInput, ObjectiveUnreachable, UnknownModel
+from outrider.recipes.capacity import seconds
 from outrider.recipes.library import Catalog, load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
@@ -102,3 +104,20 @@ def test_a_curve_says_which_flags_it_was_measured_without() -> None:
     assert plain.prediction and other.prediction
     assert "measured without" not in plain.prediction.basis
     assert other.prediction.basis.endswith("; measured without batch_size=2048")
+
+
+def test_arrivals_take_as_many_replicas_as_finish_them_at_the_target() -> None:
+    made = planned(workload={"rate": 5, "output_tokens": 500}, objective={"itl": 0.006})
+    aim = next(one for one in made.decisions if one.choice == "target_concurrency")
+    assert made.expected is not None and made.expected.concurrency == 1
+    assert made.expected.ttft is not None and made.expected.itl is not None
+    needed = math.ceil(5 * (made.expected.ttft + made.expected.itl * 499))
+    assert aim.reason.endswith(f"; your 5 requests a second need {needed} replicas")
+    assert needed > 1 and "your workload of" not in aim.reason
+    enough = planned(workload={"rate": 0.1, "output_tokens": 500}, objective={"itl": 0.006})
+    assert "replicas" not in next(one.reason for one in enough.decisions if one.choice == "target_concurrency")
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.0123, "12.3 ms"), (1.566, "1.57 s"), (1410.4, "1,410 s")])
+def test_a_duration_is_written_without_an_exponent(value: float, text: str) -> None:
+    assert seconds(value) == text

@@ -21,6 +21,7 @@ from outrider.recipes.schema import Recipe, Speculation
 from outrider.spec.endpoint import Endpoint
 from outrider.spec.facts import ModelFacts
 from outrider.spec.inventory import Inventory
+from outrider.spec.workload import Workload
 
 _CONTEXT_STEP = 256
 """Tokens; contexts are planned in steps of it."""
@@ -72,11 +73,23 @@ def appraise(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelF
     if flow is None:
         return found
     held = workload.model_copy(update={"concurrency": float(flow.requests * count)})
-    again = _weighed(pair, endpoint.model_copy(update={"workload": held}), inventory, facts)
-    return replace(again, flow=flow)
+    again = _weighed(pair, endpoint.model_copy(update={"workload": held}), inventory, facts, arriving=True)
+    return replace(again, flow=flow, target=_arriving(again.target, workload, count))
 
 
-def _weighed(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelFacts | None) -> Appraisal:
+def _arriving(aim: capacity.Target | None, workload: Workload, count: int) -> capacity.Target | None:
+    """The target with the replicas that arrivals take at it, where they are more than there are."""
+    done = None if aim is None or aim.point is None else capacity.finished_by(aim.point, workload.output_tokens)
+    if aim is None or done is None or workload.rate is None or workload.rate <= done * count:
+        return aim
+    needed = math.ceil(workload.rate / done)
+    return replace(aim, reason=f"{aim.reason}; your {workload.rate:g} requests a second need {needed} replicas")
+
+
+def _weighed(
+    pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelFacts | None, *, arriving: bool = False
+) -> Appraisal:
+    """Once; ``arriving``: the workload's concurrency is made of its arrivals, so that it says nothing of replicas."""
     recipe = pair.recipe
     own = facts if endpoint.weights else None
     known = own or recipe.model.facts
@@ -103,7 +116,7 @@ def _weighed(pair: Pair, endpoint: Endpoint, inventory: Inventory, facts: ModelF
         endpoint.objective,
         most=most,
         output_tokens=endpoint.workload.output_tokens,
-        workload=endpoint.workload.concurrency,
+        workload=None if arriving else endpoint.workload.concurrency,
         known=curve.known,
         patient=endpoint.profile == "throughput",
     )

@@ -103,11 +103,8 @@ class Flow:
 def in_flight(curve: Sequence[CapacityPoint], rate: float, output_tokens: int) -> Flow | None:
     """Requests in flight where ``rate`` of them arrive a second, by Little's law: the lightest load that finishes as
     many, or the load that finishes most. None: the curve does not say how long requests take."""
-    finished = [
-        (point.concurrency, point.concurrency / (point.ttft + point.itl * (output_tokens - 1)))
-        for point in curve
-        if point.ttft is not None and point.itl is not None
-    ]
+    rates = [(point.concurrency, finished_by(point, output_tokens)) for point in curve]
+    finished = [(load, done) for load, done in rates if done is not None]
     if not finished:
         return None
     busiest, most = max(finished, key=lambda pair: pair[1])
@@ -118,6 +115,13 @@ def in_flight(curve: Sequence[CapacityPoint], rate: float, output_tokens: int) -
             return Flow(max(1, math.ceil(lower[0] + share * (load - lower[0]))), kept_up=True, most=most)
         lower = (load, done)
     return Flow(busiest, kept_up=False, most=most)
+
+
+def finished_by(point: CapacityPoint, output_tokens: int) -> float | None:
+    """Requests a second that a load finishes, by Little's law. None: it does not say how long they take."""
+    if point.ttft is None or point.itl is None:
+        return None
+    return point.concurrency / (point.ttft + point.itl * (output_tokens - 1))
 
 
 def _pleasant(point: CapacityPoint) -> bool:
@@ -207,5 +211,7 @@ def _figures(point: CapacityPoint) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration for people, three digits: ``1.57 s``, ``12.3 ms``."""
+    """A duration for people, three digits: ``1.57 s``, ``12.3 ms``; of more than 1,000 s all whole ones."""
+    if value >= 1000:
+        return f"{value:,.0f} s"
     return f"{value:.3g} s" if value >= 0.1 else f"{value * 1000:.3g} ms"

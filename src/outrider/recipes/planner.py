@@ -234,7 +234,9 @@ def _arrivals(endpoint: Endpoint, found: Appraisal) -> list[Decision]:
     reason = f"{each}, for as long as each takes here ({found.curve.source})"
     if not flow.kept_up:
         needed = math.ceil(rate / flow.most)
-        reason = f"{each} are more than {flow.most:.3g}, which is all that a replica finishes: it takes {needed}"
+        reason = (
+            f"{each} are more than {flow.most:.3g}, which is all that a replica finishes: it takes {needed} at least"
+        )
     return [Decision(choice="requests in flight", value=f"{flow.requests} a replica", reason=reason)]
 
 
