@@ -127,8 +127,7 @@ def document(
     """One recipe.
 
     Args:
-        engine: of the schema, with ``name`` and ``version``.
-        model: of the schema, with ``id`` and ``facts``.
+        engine, model: of the schema, with ``name`` and ``version``, and with ``id`` and ``facts``.
         command: what the source runs; its model is the weights.
         drafters: further ones that the source names.
         workload: of the schema, what the curve was measured with.
@@ -136,37 +135,41 @@ def document(
     """
     speculation, options = _speculation(command.drafting, drafters, origin.url)
     count = _gpus(str(engine["name"]), command)
-    context = command.flags.get("context") or model["facts"].get("context_length")
+    further = {"drafters": options, "workload": workload, "capacity_curve": list(curve)}
     return {
-        "schema_version": 1,
-        "id": _identifier(str(engine["name"]), str(model["id"]), placed, count),
-        "version": 1,
-        "model": dict(model),
-        "precision": placed.precision,
+        **_identity(engine, model, placed, count),
         "weights": [{"reference": f"hf:{command.model or model['id']}"}],
-        "hardware": {
-            "kind": "gpu",
-            "gpu": gpu_name(placed.hardware),
-            "count": count,
-            "min_memory_bytes": int((placed.memory_gb or 0) * 1e9 / count),
-        },
+        "hardware": _hardware(placed, count),
         "engine": dict(engine),
         "profile": placed.profile,
         "flags": {name: {"value": value, "reason": "as the source sets it"} for name, value in command.flags.items()},
         "speculation": speculation,
-        **({"drafters": options} if options else {}),
-        **({"workload": dict(workload)} if workload else {}),
-        "limits": {"max_context": context, "max_concurrency": command.flags.get("slots") or _most(curve)},
-        **({"capacity_curve": [dict(point) for point in curve]} if curve else {}),
+        "limits": _limits(command, model, curve),
+        **{name: value for name, value in further.items() if value},
         "provenance": _provenance(command, placed, origin, note),
         "stale_after": origin.day + _FRESH,
     }
+
+
+def _hardware(placed: Placed, count: int) -> dict[str, Any]:
+    each = int((placed.memory_gb or 0) * 1e9 / count)
+    return {"kind": "gpu", "gpu": gpu_name(placed.hardware), "count": count, "min_memory_bytes": each}
+
+
+def _limits(command: Command, model: Mapping[str, Any], curve: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    context = command.flags.get("context") or model["facts"].get("context_length")
+    return {"max_context": context, "max_concurrency": command.flags.get("slots") or _most(curve)}
 
 
 def _gpus(engine: str, command: Command) -> int:
     """GPUs of one replica; what vLLM calls data parallel is further copies on further GPUs."""
     copies = command.flags.get("data_parallel_size", 1) if engine == "vllm" else 1
     return max(1, int(command.flags.get("gpus", 1)) * int(copies))
+
+
+def _identity(engine: Mapping[str, Any], model: Mapping[str, Any], placed: Placed, count: int) -> dict[str, Any]:
+    name = _identifier(str(engine["name"]), str(model["id"]), placed, count)
+    return {"schema_version": 1, "id": name, "version": 1, "model": dict(model), "precision": placed.precision}
 
 
 def _identifier(engine: str, model: str, placed: Placed, count: int) -> str:
