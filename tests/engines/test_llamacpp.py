@@ -163,6 +163,22 @@ def test_the_metrics_page_moves_amid_a_stream(running: Running) -> None:
 
 
 @pytest.mark.e2e
+def test_the_first_user_finds_the_shared_prefix_in_a_slot(starter: Starter, launch: Launch) -> None:
+    prefix = "You count words with great care and answer in as few of them as you can. " * 8
+    engine = starter(shared_prefix=prefix)
+    await_ready(engine)
+    engine.warm_up(ignore)
+    before = normalise.llamacpp(address(launch).text("/metrics", timeout=5))
+    messages = [{"role": "system", "content": prefix}, {"role": "user", "content": "How many words has this?"}]
+    body = {"model": "hello", "messages": messages, "max_tokens": 2, "ignore_eos": True}
+    usage = address(launch).json("/v1/chat/completions", body, timeout=60)["usage"]
+    after = normalise.llamacpp(address(launch).text("/metrics", timeout=5))
+    hit = (after.cached_tokens or 0) - (before.cached_tokens or 0)
+    assert hit >= 100, "the warm-up left the shared prefix in the slot"
+    assert (after.prompt_tokens or 0) - (before.prompt_tokens or 0) == usage["prompt_tokens"] - hit
+
+
+@pytest.mark.e2e
 @pytest.mark.parametrize("key", ["wrong", ""])
 def test_a_wrong_key_is_refused(running: Running, key: str) -> None:
     _, launch = running

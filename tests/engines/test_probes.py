@@ -160,7 +160,7 @@ def test_conforms(value: Any, schema: dict[str, Any], expected: bool) -> None:
 def test_warm_up_names_the_request_that_failed(serve: Callable[[Answers], EngineAddress]) -> None:
     answers = {"/v1/chat/completions": (200, json.dumps(completion("hi")).encode())}
     with pytest.raises(ReplicaFailed, match=r"request 2 failed.*no JSON"):
-        warmup.run(serve(answers), "hello", warmup.default_payloads(embeddings=False), ignore)
+        warmup.run(serve(answers), "hello", warmup.default_payloads(), ignore)
 
 
 def test_warm_up_with_nobody_there() -> None:

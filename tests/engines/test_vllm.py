@@ -166,7 +166,7 @@ def test_warm_up_follows_what_it_can_do() -> None:
 
 
 def test_an_image_is_sent_where_the_model_takes_some() -> None:
-    sent = warmup.generation_payloads(tools=True, shared_prefix="You are a pirate.", images=True)
+    sent = warmup.default_payloads(tools=True, shared_prefix="You are a pirate.", images=True)
     image, _ = sent[3]["body"]["messages"][0]["content"]
     kind, _, encoded = image["image_url"]["url"].partition(";base64,")
     content = base64.b64decode(encoded, validate=True)
@@ -174,7 +174,7 @@ def test_an_image_is_sent_where_the_model_takes_some() -> None:
     assert struct.unpack(">II", content[16:24]) == (64, 64)
     assert zlib.decompress(content[41:-16]) == (b"\0" + b"\x80" * 64) * 64
     assert sent[4]["body"]["messages"][0]["role"] == "system"
-    assert len(warmup.generation_payloads(tools=True, shared_prefix=None)) == 3
+    assert len(warmup.default_payloads(tools=True)) == 3
 
 
 def test_it_describes_itself_as_json() -> None:

@@ -49,7 +49,11 @@ class LlamaCpp(EngineChild):
         speculation: which drafter speculates. Its weights are a GGUF file (``outrider drafter export`` makes one),
             which itself says how it is quantised. None: no speculation, since with a quantised model on a CPU
             verifying 8 tokens costs six times one.
-        warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text, JSON schema (and an embedding).
+        shared_prefix: the longest text that requests begin with (a system prompt). It is sent once while warming up, so
+            that the first user's request finds it in a slot. None: none.
+        warm_up: payloads ``{"path", "body"}`` that must have worked once; None: text, JSON schema, an embedding with
+            ``embeddings``, and ``shared_prefix``. No tool call: whether a GGUF's chat template knows tools shows only
+            in what the model answers.
         extra: further parameters of llama.cpp by its own names, see :mod:`outrider.engines.llamacpp_flags`.
 
     Raises:
@@ -74,6 +78,7 @@ class LlamaCpp(EngineChild):
         prompt_cache_mib: int = 256,
         flash_attention: str = "auto",
         speculation: Speculation | None = None,
+        shared_prefix: str | None = None,
         warm_up: Sequence[Mapping[str, Any]] | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
@@ -91,9 +96,8 @@ class LlamaCpp(EngineChild):
         self.prompt_cache_mib = _at_least(0, prompt_cache_mib=prompt_cache_mib)
         self.flash_attention = flash_attention
         self.speculation = checked_speculation(self.title, speculation)
-        self.payloads = (
-            warmup.default_payloads(embeddings=embeddings) if warm_up is None else warmup.check_payloads(warm_up)
-        )
+        usual = warmup.default_payloads(embeddings=embeddings, shared_prefix=shared_prefix)
+        self.payloads = usual if warm_up is None else warmup.check_payloads(warm_up)
         self.extra = dict(extra or {})
         self._encoded = encoded(self.extra)
         self._flash = member(FLASH_ATTENTION, flash_attention, name="flash_attention")

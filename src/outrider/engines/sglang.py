@@ -135,7 +135,7 @@ class SGLang(PythonEngine):
         at_least("SGLang", 1, context=context, slots=slots, batch_size=batch_size, gpus=gpus)
         share("SGLang", memory_share=memory_share)
         options = {key: value for key, value in locals().items() if key in (*_FLAGS, *_SWITCHES)}
-        usual = warmup.generation_payloads(tools=tool_call_parser is not None, shared_prefix=shared_prefix)
+        usual = warmup.default_payloads(tools=tool_call_parser is not None, shared_prefix=shared_prefix)
         if checked_speculation(self.title, speculation).method == "dflash":
             usual = warmup.without_grammar(usual)
         super().__init__(

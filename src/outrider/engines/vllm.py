@@ -140,7 +140,7 @@ class VLLM(PythonEngine):
         at_least("VLLM", 1, kv_cache_gib=kv_cache_gib)
         share("VLLM", memory_share=memory_share)
         options = {key: value for key, value in locals().items() if key in (*_FLAGS, *_SWITCHES)}
-        usual = warmup.generation_payloads(tools=tool_call_parser is not None, shared_prefix=shared_prefix)
+        usual = warmup.default_payloads(tools=tool_call_parser is not None, shared_prefix=shared_prefix)
         super().__init__(
             weights,
             environment,

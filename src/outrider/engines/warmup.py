@@ -81,18 +81,15 @@ IMAGE: Mapping[str, Any] = {
 }
 
 
-def default_payloads(*, embeddings: bool) -> tuple[Mapping[str, Any], ...]:
-    """What is sent where a ``serve.py`` says nothing else."""
-    return (CHAT, JSON_SCHEMA, EMBEDDING) if embeddings else (CHAT, JSON_SCHEMA)
-
-
-def generation_payloads(
-    *, tools: bool, shared_prefix: str | None, images: bool = False
+def default_payloads(
+    *, tools: bool = False, images: bool = False, embeddings: bool = False, shared_prefix: str | None = None
 ) -> tuple[Mapping[str, Any], ...]:
-    """For an engine that only generates: text, JSON schema, a tool call where it takes tools, an image where the model
-    takes some, and the prefix that requests share, last, so that it is the one that stays in the prefix cache."""
+    """What is sent where a ``serve.py`` says nothing else: text, JSON schema, a tool call where the engine takes tools,
+    an image where the model takes some, an embedding where the engine makes them, and the prefix that requests share,
+    last, so that it is the one that stays in the prefix cache."""
+    further = ((TOOL_CALL, tools), (IMAGE, images), (EMBEDDING, embeddings))
     prefix = (_prefix(shared_prefix),) if shared_prefix else ()
-    return (CHAT, JSON_SCHEMA, *((TOOL_CALL,) if tools else ()), *((IMAGE,) if images else ()), *prefix)
+    return (CHAT, JSON_SCHEMA, *(payload for payload, wanted in further if wanted), *prefix)
 
 
 def without_grammar(payloads: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:

@@ -44,6 +44,7 @@ LLAMACPP_ARGUMENTS = {
     "cache_prompt": FlagKind(bool, argument=True),
     "prompt_cache_mib": FlagKind(int, 0, argument=True),
     "flash_attention": FlagKind(str, argument=True),
+    "shared_prefix": FlagKind(str, argument=True),
 }
 """``LlamaCpp``'s arguments; a test compares them with its signature."""
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from outrider.engines.drafters import refuses_grammar
-from outrider.engines.warmup import default_payloads, generation_payloads
+from outrider.engines.warmup import default_payloads
 from outrider.recipes.appraisal import Appraisal
 from outrider.recipes.bound import break_even
 from outrider.recipes.candidate import obstacles
@@ -114,12 +114,13 @@ def _environment(recipe: Recipe) -> EngineEnvironment:
 
 
 def _warm_up(recipe: Recipe, values: dict[str, Any], facts: ModelFacts) -> tuple[dict[str, Any], ...]:
-    if recipe.engine.name == "llamacpp":
-        found = default_payloads(embeddings=bool(values.get("embeddings")))
-    else:
-        tools, prefix = bool(values.get("tool_call_parser")), values.get("shared_prefix")
-        images = bool(facts.takes_images) and not values.get("language_model_only")
-        found = generation_payloads(tools=tools, shared_prefix=prefix, images=images)
+    images = bool(facts.takes_images) and not values.get("language_model_only") and recipe.engine.name != "llamacpp"
+    found = default_payloads(
+        tools=bool(values.get("tool_call_parser")),
+        images=images,
+        embeddings=bool(values.get("embeddings")),
+        shared_prefix=values.get("shared_prefix"),
+    )
     return tuple(dict(payload) for payload in found)
 
 
