@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from outrider.engines.llamacpp import LlamaCpp
+from outrider.engines.llamacpp_flags import encoded
 from outrider.engines.sglang import SGLang
 from outrider.engines.vllm import VLLM
 from outrider.errors import InvalidInput, InvalidRecipe, InvalidSpec, ObjectiveUnreachable, RecipeNotFound, UnknownModel
@@ -160,6 +161,27 @@ def test_every_bad_flag_is_named_at_once() -> None:
     found = {problem["field"]: problem for problem in caught.value.problems}
     assert set(found) == {"flags.contxt", "flags.threads", "flags.slots", "flags.context", "flags.embeddings"}
     assert found["flags.contxt"]["nearest"] == "context"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "nearest"),
+    [
+        ("cache_type_k", "q8_1", "q8_0"),
+        ("flash_attention", "enable", "enabled"),
+        ("speculative.types", "none,ngram-simpel", "ngram_simple"),
+        ("numa", "7", None),
+    ],
+)
+def test_a_word_that_llamacpp_does_not_allow_is_refused_by_the_plan(name: str, value: str, nearest: str | None) -> None:
+    with pytest.raises(InvalidSpec, match="allowed: ") as caught:
+        planned(flags={name: value})
+    assert caught.value.problems[0].get("nearest") == nearest
+
+
+@pytest.mark.parametrize(("name", "value"), [("cache_type_k", "Q8-0"), ("speculative.types", "ngram_simple, none")])
+def test_a_word_is_read_as_llamacpp_reads_it(name: str, value: str) -> None:
+    flags = {flag.name: flag.value for flag in planned(flags={name: value}).flags}
+    assert flags[name] == value and encoded({name: value})
 
 
 def test_the_objective_decides_the_target_by_the_curve() -> None:

@@ -79,6 +79,16 @@ def encoded(extra: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _encode(name, value) for name, value in extra.items()}
 
 
+def foreign(name: str, text: str) -> tuple[tuple[str, ...], str | None] | None:
+    """The words that a flag may be, with the nearest, where ``text`` has another; None: the flag may be that."""
+    choice = FLASH_ATTENTION if name == "flash_attention" else EXTRA.get(name)
+    if not isinstance(choice, tuple):
+        return None
+    spelt = [_spelt(part) for part in (text.split(",") if name in _LISTS else [text])]
+    other = next((word for word in spelt if word not in choice[2]), None)
+    return None if other is None else (choice[2], next(iter(difflib.get_close_matches(other, choice[2], 1)), None))
+
+
 def member(choice: Choice, word: str, *, name: str) -> dict[str, Any]:
     """One member of an enum, as the child reads it. Raises InvalidInput for a word that is none."""
     return {"enum": choice[0], "members": [_checked(choice, word, name)]}
@@ -106,7 +116,7 @@ def _encode(name: str, value: Any) -> Any:
 
 def _checked(choice: Choice, word: object, name: str) -> str:
     _, prefix, words = choice
-    spelt = str(word).lower().replace("-", "_")
+    spelt = _spelt(word)
     if spelt not in words:
         near = difflib.get_close_matches(spelt, words, 1)
         raise InvalidInput(
@@ -115,6 +125,10 @@ def _checked(choice: Choice, word: object, name: str) -> str:
             remedy=f"Did you mean {near[0]!r}?" if near else "Take one of these.",
         )
     return prefix + spelt.upper()
+
+
+def _spelt(word: object) -> str:
+    return str(word).strip().lower().replace("-", "_")
 
 
 _ARTICLES: Mapping[type, str] = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from outrider.engines.flags import flags
-from outrider.engines.llamacpp_flags import EXTRA
+from outrider.engines.llamacpp_flags import EXTRA, foreign
 from outrider.engines.sglang import SGLang
 from outrider.engines.vllm import VLLM
 
@@ -81,7 +81,7 @@ _TYPES_OF_FLAGS = {"switch": bool, "bool": bool, "int": int, "float": float}
 
 @cache
 def known(engine: str) -> Mapping[str, FlagKind]:
-    """The flags of one of :data:`ENGINES`; the values of enums are checked by the engine itself."""
+    """The flags of one of :data:`ENGINES`; the words that vLLM and SGLang allow are checked by themselves."""
     if engine == "llamacpp":
         further = {name: FlagKind(kind if isinstance(kind, type) else str) for name, kind in EXTRA.items()}
         return LLAMACPP_ARGUMENTS | further
@@ -105,6 +105,9 @@ def complaint(engine: str, name: str, value: object) -> tuple[str, str | None] |
     fitting = (int, float) if kind.type is float else (kind.type,)
     if not isinstance(value, fitting) or (isinstance(value, bool) and kind.type is not bool):
         return f"must be {_TYPES[kind.type]}", None
+    if engine == "llamacpp" and isinstance(value, str) and (wrong := foreign(name, value)) is not None:
+        words, near_word = wrong
+        return f"allowed: {', '.join(words)}", near_word
     if isinstance(value, float) and not math.isfinite(value):
         return "must be finite", None
     if kind.least is not None and isinstance(value, int | float) and value < kind.least:
