@@ -89,7 +89,7 @@ def test_a_word_that_is_no_choice_of_the_engine_is_an_error() -> None:
     flag = {"value": "q8_1", "reason": "r"}
     (found,) = check(changed(lambda r: r["flags"].update(cache_type_k=flag)))
     assert (found.severity, found.field) == ("error", "flags.cache_type_k")
-    assert "Did you mean 'q8_0'?" in found.message
+    assert found.message.startswith("'q8_1': allowed: f32, ") and found.nearest == "q8_0"
     (found,) = check(changed(lambda r: r["flags"].update(flash_attention={"value": "onn", "reason": "r"})))
     assert "auto, disabled, enabled" in found.message
 

@@ -16,7 +16,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from outrider.engines.flags import flags
-from outrider.engines.llamacpp_flags import EXTRA, FLASH_ATTENTION, encoded, member
 from outrider.engines.speculation import WITH_DRAFTER
 from outrider.errors import InvalidInput, InvalidReference, InvalidSpec, Problem
 from outrider.models.sources import parse
@@ -215,18 +214,18 @@ def _flags(data: Mapping[str, Any]) -> Iterator[tuple[str, Problem]]:
             continue  # the schema says so
         value = given["value"]
         wrong = complaint(engine, name, value)
-        if wrong is not None and wrong[1]:
+        if wrong is not None and name not in known(engine) and wrong[1]:
             yield ERROR, _problem(f"flags.{name}", f"{engine} has no such flag", wrong[1])
         elif wrong is not None:
-            yield ERROR, _problem(f"flags.{name}", f"{value!r}: {wrong[0]}")
+            yield ERROR, _problem(f"flags.{name}", f"{value!r}: {wrong[0]}", wrong[1])
         elif (refusal := _refusal(data, engine, name, value)) is not None:
             yield ERROR, _problem(f"flags.{name}", refusal)
 
 
 def _refusal(data: Mapping[str, Any], engine: str, name: str, value: Any) -> str | None:
-    """Why the engine would refuse a flag of a known name and type: a word that is no choice, or the wrong version."""
+    """Why the recipe's version of an engine would refuse a flag of a known name and type."""
     if engine == "llamacpp":
-        return _choice(name, value)
+        return None
     version = _part(data, "engine").get("version")
     if known(engine)[name].argument or not isinstance(version, str) or version == "any":
         return None
@@ -235,18 +234,6 @@ def _refusal(data: Mapping[str, Any], engine: str, name: str, value: Any) -> str
         flags(engine).checked({name: value}, {})
     except InvalidInput as error:
         return f"{error.what}: {error.why}"
-    return None
-
-
-def _choice(name: str, value: Any) -> str | None:
-    """Why a word is none of a flag's choices."""
-    try:
-        if name in EXTRA:
-            encoded({name: value})
-        elif name == "flash_attention":
-            member(FLASH_ATTENTION, value, name=name)
-    except InvalidInput as error:
-        return f"{value!r}: {error.why}. {error.remedy}"
     return None
 
 
