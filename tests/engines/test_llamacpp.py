@@ -159,6 +159,7 @@ def test_the_metrics_page_moves_amid_a_stream(running: Running) -> None:
             next(events)
         late = normalise.llamacpp(address(launch).text("/metrics", timeout=5))
         stream.close()
+    until(lambda: normalise.llamacpp(address(launch).text("/metrics", timeout=5)).running == 0)
     assert early.work is not None and late.work is not None and late.work > early.work
 
 
