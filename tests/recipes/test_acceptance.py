@@ -13,7 +13,7 @@ from outrider.recipes.bound import break_even
 from outrider.recipes.library import Catalog, load_catalog
 from outrider.recipes.plan import Plan
 from outrider.recipes.planner import plan
-from outrider.recipes.schema import Recipe, Speculation
+from outrider.recipes.schema import BreakEven, Recipe, Speculation
 from outrider.spec.endpoint import parse
 from outrider.spec.workload import Workload
 from tests.recipes.inventories import INVENTORIES
@@ -62,14 +62,18 @@ def test_what_the_recipe_says_of_prompts_written_otherwise_was_measured() -> Non
 
 
 def test_auto_leaves_a_drafter_off_at_a_load_where_the_tau_counted_on_does_not_pay() -> None:
-    plain = planned(CPU, "CPU", workload={"concurrency": 2})
+    first, *others = CPU.drafters
+    points = tuple(BreakEven(concurrency=load, acceptance_length=tau) for load, tau in ((1, 1.8), (2, 2.4)))
+    dear = CPU.model_copy(update={"drafters": (first.model_copy(update={"break_even": points}), *others)})
+    plain = planned(dear, "CPU", workload={"concurrency": 2})
     assert plain.speculation.method == "off"
     assert "pays from τ 2.4 with 2 in flight, and only 2.08 can be counted on" in drafter(plain)
-    structured = planned(CPU, "CPU", workload={"concurrency": 2, "structured_output": True})
+    structured = planned(dear, "CPU", workload={"concurrency": 2, "structured_output": True})
     assert structured.speculation.method == "dflash"
-    named = planned(CPU, "CPU", workload={"concurrency": 2}, drafter=CPU.speculation.drafter)
+    named = planned(dear, "CPU", workload={"concurrency": 2}, drafter=CPU.speculation.drafter)
     assert named.speculation.method == "dflash" and "it pays from τ 2.4 only" in drafter(named)
-    assert "only" not in drafter(planned(CPU, "CPU", workload={"concurrency": 1}))
+    assert "only" not in drafter(planned(dear, "CPU", workload={"concurrency": 1}))
+    assert planned(CPU, "CPU", workload={"concurrency": 2}).speculation.method == "dflash", "it pays there as measured"
 
 
 @pytest.mark.parametrize("word", ["ngram", "off"])

@@ -73,6 +73,13 @@ def test_a_clear_loss_is_worse() -> None:
     assert found.worse and not found.better
 
 
+def test_what_takes_four_times_as_long_and_then_nine_is_worse_and_turned_round_better() -> None:
+    calm, wild = turns(1.0, 1.0), turns(4.0, 9.0)
+    assert verdict(calm, wild, rng()).worse and verdict(wild, calm, rng()).better
+    for other in (turns(0.8, 1.6), turns(0.9, 1.2)):
+        assert not verdict(calm, other, rng()).worse and not verdict(other, calm, rng()).better
+
+
 def test_the_same_is_neither() -> None:
     found = verdict(turns(1.0, 1.0), turns(1.0, 1.0), rng())
     assert not found.better and not found.worse

@@ -58,8 +58,10 @@ class Verdict:
     Attributes:
         ratio: its cost ÷ the other's, with a 95 % interval; None: too few requests to say.
         noise: how far the ratio of one turn is from another's.
-        better, worse: the interval is all on one side of 1, and the ratio farther from it than the noise and than
-            :data:`LEAST_GAIN`. Neither after a single turn, whose noise nobody knows.
+        better: the interval is all below 1, and the ratio farther below it than the noise and than :data:`LEAST_GAIN`.
+        worse: the one that stands is better than the other, by the same rule and the ratios turned round: a setting
+            that takes four times as long in one turn and nine times in the next is surely worse.
+            Neither after a single turn, whose noise nobody knows.
     """
 
     ratio: Estimate | None
@@ -123,9 +125,10 @@ def verdict(
     tail = (1 - CONFIDENCE) / 2
     low, high = quantile(drawn, tail), quantile(drawn, 1 - tail)
     value = _ratio(pairs)
-    least = max(noise, LEAST_GAIN) if len(turns) >= TURNS else math.inf
-    better = high < 1 and value < 1 - least
-    worse = low > 1 and value > 1 + least
+    known = len(turns) >= TURNS
+    better = known and high < 1 and value < 1 - max(noise, LEAST_GAIN)
+    turned = 1 / min(ratios) - 1 / max(ratios)
+    worse = known and low > 1 and 1 / value < 1 - max(turned, LEAST_GAIN)
     return Verdict(Estimate(value, low, high), noise, better, worse)
 
 
