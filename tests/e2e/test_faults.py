@@ -97,8 +97,14 @@ def test_the_gateway_is_renewed_under_load(outrider: Outrider) -> None:
     outrider.run("up")  # finds the new one
     assert outrider.pid("gateway") == second
     outrider.run("up", "--renew-gateway", "--workers", "2")
-    until(lambda: len(psutil.Process(outrider.pid("gateway")).children()) == 2)
+    assert not _listening(second)
+    third = outrider.pid("gateway")
+    until(lambda: len(psutil.Process(third).children()) == 2)
     assert _answers(outrider, status=404)
+    workers = [third, *(one.pid for one in psutil.Process(third).children())]
+    assert any(map(_listening, workers))
+    outrider.run("up", "--renew-gateway")
+    assert not any(map(_listening, workers)), "whoever comes now is answered by the new one"
 
 
 def test_a_restart_that_fails_is_tried_again(outrider: Outrider, tmp_path: Path) -> None:
@@ -123,6 +129,13 @@ def test_a_restart_that_fails_is_tried_again(outrider: Outrider, tmp_path: Path)
         foreground.terminate()
         foreground.wait(90)
     assert outrider.leftovers() == []
+
+
+def _listening(pid: int) -> bool:
+    try:
+        return any(one.status == psutil.CONN_LISTEN for one in psutil.Process(pid).net_connections(kind="tcp"))
+    except psutil.Error:
+        return False
 
 
 def _listener(port: int) -> socket.socket | None:

@@ -161,7 +161,8 @@ def renew_gateway(home: Home, options: Options) -> Started:
     """Put a new gateway process in the running one's place; what is in flight finishes on the old one.
 
     The new one listens beside the old one first and then tells it to finish, so no connection meets a closed port.
-    Starts what is missing, like :func:`ensure_up`.
+    Returns once the old one listens no more, so that who comes then gets the new one's TLS. Starts what is missing,
+    like :func:`ensure_up`.
 
     Raises:
         KeysRequired, PortTaken, PermissionRefused, MachineFault: the new one did not start; the old one serves on.
@@ -179,6 +180,9 @@ def renew_gateway(home: Home, options: Options) -> Started:
             except MachineFault:
                 write_json(record, before)
                 raise
+            deadline = time.monotonic() + _START_TIMEOUT
+            while _is_left(old.pid, int(before["url"].rpartition(":")[2])) and time.monotonic() < deadline:
+                time.sleep(_POLL)
     state = ensure_up(home, options)
     return state if old is None else replace(state, started=[*state.started, "gateway"], already=["controller"])
 
@@ -290,11 +294,27 @@ def _listens(pid: int, port: int, workers: int) -> bool:
     try:
         process = psutil.Process(pid)
         among = [process] if workers == 1 else process.children()
-        found = [each.net_connections(kind="tcp") for each in among]
     except psutil.Error:
         return False
-    listening = [any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in each) for each in found]
-    return sum(listening) >= workers
+    return sum(_has_port(one, port) for one in among) >= workers
+
+
+def _is_left(pid: int, port: int) -> bool:
+    """Whether a process or any of its workers listens on a port still."""
+    try:
+        process = psutil.Process(pid)
+        among = [process, *process.children()]
+    except psutil.Error:
+        return False
+    return any(_has_port(one, port) for one in among)
+
+
+def _has_port(process: psutil.Process, port: int) -> bool:
+    try:
+        found = process.net_connections(kind="tcp")
+    except psutil.Error:
+        return False
+    return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in found)
 
 
 def _answers_unix(path: Path) -> bool:
