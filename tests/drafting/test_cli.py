@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from outrider.cli.main import run as outrider
 from outrider.drafting import dataset
 from outrider.drafting.target_digest import target_digest
-from tests.engines.conftest import free_port
+from tests.e2e.outrider_process import free_port
 from tests.models.real import smollm
 
 from . import random_drafter, small_target

@@ -18,7 +18,8 @@ from outrider.engines.llamacpp import LlamaCpp
 from outrider.engines.probes import EngineAddress
 from outrider.errors import Unavailable
 from outrider.models.weights import Weights
-from tests.engines.conftest import await_ready, free_port, ignore
+from tests.e2e.outrider_process import free_port
+from tests.engines.conftest import await_ready, ignore
 from tests.engines.drafting_parts import target
 from tests.models.real import smollm
 

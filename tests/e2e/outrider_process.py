@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import select
 import shutil
 import socket
@@ -18,6 +20,9 @@ import httpx
 
 from outrider.spec.home import Home
 
+_CHOICE = random.SystemRandom()
+"""Not seeded: test processes side by side would choose the same ports."""
+
 _T = TypeVar("_T")
 
 MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -29,7 +34,7 @@ class Outrider:
 
     def __init__(self, root: Path, cache: Path) -> None:
         self.env = {name: value for name, value in os.environ.items() if not name.startswith("OUTRIDER_")}
-        self.port, self.api_port = _free_port(), _free_port()
+        self.port, self.api_port = free_port(), free_port()
         self.env |= {
             "OUTRIDER_HOME": str(root / "home"),
             "OUTRIDER_CACHE": str(cache),
@@ -112,7 +117,11 @@ def until(look: Callable[[], _T], *, seconds: float = 60.0) -> _T:
     return seen
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port() -> int:
+    """A port of loopback that is free now, of those that no outgoing connection is given meanwhile."""
+    for _ in range(100):
+        port = _CHOICE.randrange(20_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port was found")

@@ -267,7 +267,7 @@ def test_a_stream_given_up_frees_the_engines_slot(served: Served, vendor: str) -
         stream = served.anthropic.messages.create(**asked, extra_body=GO_ON)
     next(iter(stream))
     assert served.in_flight() == 1
-    until(lambda: served.processing() == 1, seconds=5)
+    until(lambda: served.processing() == 1, seconds=20)
     stream.close()
     until(lambda: served.in_flight() == 0, seconds=5)
     until(lambda: served.processing() == 0, seconds=5)

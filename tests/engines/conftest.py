@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,18 +10,12 @@ import pytest
 from outrider.app.server import Launch, Server
 from outrider.engines.llamacpp import LlamaCpp
 from outrider.models.weights import Weights
+from tests.e2e.outrider_process import free_port
 from tests.models.real import SHA256, smollm
 
 
 def ignore(_: object) -> None:
     """A report that nobody reads."""
-
-
-def free_port() -> int:
-    """A port of loopback that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def await_ready(engine: Server, limit: float = 60.0) -> float:

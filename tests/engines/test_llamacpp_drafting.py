@@ -18,7 +18,8 @@ from outrider.engines.probes import EngineAddress
 from outrider.engines.speculation import Speculation
 from outrider.models.weights import Weights
 from tests.drafting import random_drafter
-from tests.engines.conftest import await_ready, free_port, ignore
+from tests.e2e.outrider_process import free_port
+from tests.engines.conftest import await_ready, ignore
 from tests.engines.drafting_parts import (
     LIMIT,
     QUESTIONS,

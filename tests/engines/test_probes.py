@@ -12,7 +12,8 @@ import pytest
 from outrider.engines import warmup
 from outrider.engines.probes import EngineAddress, conforms, embedding, lists_model, structured_value
 from outrider.errors import ReplicaFailed
-from tests.engines.conftest import free_port, ignore
+from tests.e2e.outrider_process import free_port
+from tests.engines.conftest import ignore
 
 Answers = dict[str, tuple[int, bytes]]
 

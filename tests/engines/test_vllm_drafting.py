@@ -15,8 +15,9 @@ from outrider.engines.speculation import Speculation
 from outrider.engines.vllm import VLLM
 from outrider.models.checked import DraftWeights
 from outrider.models.weights import Weights
+from tests.e2e.outrider_process import free_port
 from tests.engines import vllm_parts
-from tests.engines.conftest import await_ready, free_port, ignore
+from tests.engines.conftest import await_ready, ignore
 from tests.engines.drafting_parts import SHIPPED, Answered, ask, compared, measured, one_wrong, regrets
 
 pytestmark = [pytest.mark.vllm, pytest.mark.e2e, pytest.mark.timeout(900)]

@@ -19,8 +19,9 @@ from outrider.engines.speculation import Speculation
 from outrider.engines.vllm import VLLM
 from outrider.errors import ReplicaFailed
 from outrider.models.weights import Weights
+from tests.e2e.outrider_process import free_port
 from tests.engines import vllm_parts
-from tests.engines.conftest import await_ready, free_port
+from tests.engines.conftest import await_ready
 from tests.engines.test_flags import from_help
 
 pytestmark = [pytest.mark.vllm, pytest.mark.e2e, pytest.mark.timeout(900)]
